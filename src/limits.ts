@@ -1,0 +1,57 @@
+// Every bound of the harness, by name, unit last. A wait or a size that is not here is not bounded.
+
+const KiB = 1024, MiB = 1024 * KiB, second = 1000, minute = 60 * second;
+
+export const limits = {
+  // Doors
+  bodyBytesMax: 10 * MiB,
+  stateLineBytesMax: 16 * MiB,
+  threadPointsMax: 512,
+  messageIdCharsMax: 512,
+  nameCharsMax: 256,
+  /** A JSON turn answers 202 `running` past this. */
+  turnReplyMs: 240 * second,
+  keepAliveMs: 15 * second,
+  /** An answer of ours that a reader has not taken by then counts as not delivered. */
+  deliverMs: 5 * second,
+  /** Bytes of a stream that wait for a slow reader; past it the caller counts as gone. */
+  streamBytesMax: 8 * MiB,
+  listLimit: 100,
+  listLimitMax: 1000,
+  // Log
+  eventBytesMax: 16 * MiB,
+  /** Events in which a message's id is looked for. */
+  idEventsBack: 1000,
+  // Store
+  lockTryMs: 2,
+  lockWaitMs: 15 * second,
+  bridgeCallMs: 30 * second,
+  leaseTermMs: 60 * second,
+  leaseTryMs: 8 * second,
+  /** A lease older than its turn's deadline by this is dead. */
+  leaseOverMs: minute,
+  tokensKept: 16,
+  doneKept: 256,
+  // Turn
+  turnDeadlineMs: 30 * minute,
+  recoverTriesMax: 3,
+  recoverParallel: 8,
+  /** A running turn looks this often whether it was asked to end. */
+  endLookMs: second,
+  roundsMax: 8,
+  resultBytesMax: 32 * KiB,
+  /** Conversations whose newest events a process keeps at hand. */
+  conversationsWarm: 64,
+  // Prompt
+  /** Until the window is counted in tokens: the newest messages sent. */
+  windowMessages: 32,
+  // Model
+  modelTriesMax: 4,
+  modelRetryMs: 500,
+  modelRetryMsMax: 30 * second,
+  modelSilenceMs: 5 * minute,
+  modelAnswerBytesMax: 32 * MiB,
+  modelListMs: 2 * second,
+  // Process
+  drainMs: 25 * second,
+} as const;
