@@ -1,7 +1,7 @@
 // A conversation store from any driver: leases, marks and narrowed tools as changes of two small documents, each replaced
 // by compare-and-swap. Events go to the driver as they are.
 
-import { type Clock, type Ids } from "../clock.ts";
+import type { Clock, Ids } from "../clock.ts";
 import { Failure } from "../errors.ts";
 import {
   type Change,
