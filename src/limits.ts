@@ -51,7 +51,15 @@ export const limits = {
   modelRetryMsMax: 30 * second,
   modelSilenceMs: 5 * minute,
   modelAnswerBytesMax: 32 * MiB,
-  modelListMs: 2 * second,
+  modelErrorBytesMax: 64 * KiB,
+  modelErrorCharsMax: 400,
+  /** Listing the models of a provider. */
+  modelListMs: 5 * second,
+  modelListBytesMax: 16 * MiB,
+  /** Asking whether a runtime on this machine is there. */
+  modelProbeMs: 500,
+  /** What was not there is asked for again after this. */
+  modelProbeAgainMs: 15 * second,
   // Process
   drainMs: 25 * second,
 } as const;
