@@ -124,6 +124,10 @@ const table = {
     status: 500,
     say: (f) => `The agent's settings cannot be read (${f.why}); mend config.json or run configure again.`,
   },
+  key_broken: {
+    status: 500,
+    say: (f) => `${f.path} holds no key; remove it to have a new one made.`,
+  },
   // The turn
   no_model: { status: 502, say: (f) => `No model can be asked: ${f.why}.` },
   model_failed: { status: 502, say: (f) => `The model gave no answer: ${f.why}.` },

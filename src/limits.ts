@@ -18,6 +18,10 @@ export const limits = {
   streamBytesMax: 8 * MiB,
   listLimit: 100,
   listLimitMax: 1000,
+  /** Writes of config.json that another process may be in between of. */
+  configTriesMax: 5,
+  /** A follower of a conversation looks this often for new events. */
+  followMs: 250,
   // Log
   eventBytesMax: 16 * MiB,
   /** Events in which a message's id is looked for. */

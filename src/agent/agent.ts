@@ -3,6 +3,7 @@
 import type { Model } from "../model/model.ts";
 import type { AgentStore } from "../store/seams.ts";
 import type { Toolbox } from "../tools/tools.ts";
+import type { Config } from "./config.ts";
 import type { Settings } from "./settings.ts";
 
 /** An agent as a process holds it. Whatever may change between two turns is a function. */
@@ -12,6 +13,8 @@ export interface Agent {
   readonly key: string;
   readonly store: AgentStore;
   readonly tools: Toolbox;
+  /** Its spec, as the doors read and change it. */
+  readonly config: Config;
   /** As they stand now: read through the store at each turn. Throws `settings_broken`. */
   settings(): Promise<Settings>;
   /** Who answers under these settings. Throws `no_model`. */
@@ -20,4 +23,10 @@ export interface Agent {
   fallback(settings: Settings): Promise<Model | undefined>;
   /** The files folder as tools name it, for the prompt's environment section. */
   readonly workspace: string;
+}
+
+/** The agents that a process serves. */
+export interface AgentsHere {
+  get(name: string): Agent | undefined;
+  list(): Iterable<Agent>;
 }
