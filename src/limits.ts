@@ -16,6 +16,8 @@ export const limits = {
   deliverMs: 5 * second,
   /** Bytes of a stream that wait for a slow reader; past it the caller counts as gone. */
   streamBytesMax: 8 * MiB,
+  /** Answers that one call of recover may name as taken. */
+  takenIdsMax: 10_000,
   listLimit: 100,
   listLimitMax: 1000,
   /** Writes of config.json that another process may be in between of. */

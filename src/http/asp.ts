@@ -1,0 +1,73 @@
+// The doors of a turn: `asp/turn` and `asp/end`. What a turn does is turn/; how its caller is answered is caller.ts.
+
+import type { News, Say } from "../turn/news.ts";
+import { parseForm, readForm } from "./body.ts";
+import { errorBody, jsonCaller, streamCaller, type Wire } from "./caller.ts";
+import { type Door, goOn, type Parts, type Route } from "./door.ts";
+import { endBody, toolNames, turnBody } from "./schemas.ts";
+import { frame } from "./sse.ts";
+
+export function aspRoutes(parts: Parts): Route[] {
+  return [
+    { method: "POST", path: "/agents/:agent/asp/turn", handle: (door) => turn(parts, door) },
+    { method: "POST", path: "/agents/:agent/asp/end", handle: (door) => end(parts, door) },
+  ];
+}
+
+async function turn(parts: Parts, door: Door): Promise<Response> {
+  const agent = door.get("agent");
+  const body = await readForm(door.req.raw, turnBody);
+  const tools = narrowing(body.tools, door.req.header("link-tools"));
+  const say: Say = { ...body, ...(tools ? { tools } : {}) };
+  const callerParts = { clock: parts.clock, signal: door.req.raw.signal };
+  const { caller, response } = wantsStream(door)
+    ? streamCaller(callerParts, aspStream)
+    : jsonCaller(callerParts, aspBody);
+  parts.presence.use(agent.name);
+  try {
+    const { work } = await parts.turns.say(agent, say, caller);
+    goOn(door, parts.notify, work);
+  } catch (thrown) {
+    caller.drop();
+    throw thrown;
+  }
+  return await response;
+}
+
+async function end(parts: Parts, door: Door): Promise<Response> {
+  const { thread } = await readForm(door.req.raw, endBody);
+  return door.json({ ended: await parts.turns.end(door.get("agent"), thread) });
+}
+
+export function wantsStream(door: Door): boolean {
+  return /(^|[\s,])text\/event-stream\b/i.test(door.req.header("accept") ?? "");
+}
+
+/** What narrows the conversation: the body's list, the header's, or what is in both. */
+export function narrowing(listed: string[] | undefined, header: string | undefined): string[] | undefined {
+  if (header === undefined) return listed;
+  const named = header.split(",").map((name) => name.trim()).filter((name) => name !== "");
+  const checked = parseForm(toolNames, named);
+  return listed ? listed.filter((name) => checked.includes(name)) : checked;
+}
+
+/** A turn's news as events of the stream. */
+const aspStream: Wire = {
+  frames(news) {
+    if (news.type !== "error") return frame(news.type, JSON.stringify(plain(news)));
+    return frame(
+      "error",
+      JSON.stringify({ ...errorBody(news), ...(news.turn === undefined ? {} : { turn: news.turn }) }),
+    );
+  },
+};
+
+/** A turn's last news as the one JSON answer. */
+function aspBody(news: News): unknown {
+  if (news.type === "error") return errorBody(news);
+  return news.type === "joined" ? { joined: true, ...plain(news) } : plain(news);
+}
+
+function plain({ type: _, ...body }: News): object {
+  return body;
+}
