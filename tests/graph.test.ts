@@ -16,10 +16,7 @@ async function graphOf(entry: string): Promise<Map<string, string>> {
     if (!module.startsWith("/")) continue;
     const source = await readFile(module, "utf8");
     const statement = /^(?:import|export)\s+(?!type\b)(?:[^"';]*?\sfrom\s+)?"([^"]+)"/gm;
-    for (const [whole, specifier] of source.matchAll(statement)) {
-      // Only types between the braces: nothing is loaded.
-      const names = /\{([^}]*)\}/.exec(whole)?.[1]?.split(",").map((name) => name.trim()).filter(Boolean);
-      if (names?.length && names.every((name) => name.startsWith("type "))) continue;
+    for (const [, specifier] of source.matchAll(statement)) {
       todo.push([specifier!.startsWith(".") ? join(dirname(module), specifier!) : specifier!, module]);
     }
   }
