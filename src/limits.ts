@@ -51,6 +51,17 @@ export const limits = {
   // Prompt
   /** Until the window is counted in tokens: the newest messages sent. */
   windowMessages: 32,
+  /** Code points of a name in a message's head. */
+  headNameCharsMax: 64,
+  notesBytesMax: 4 * KiB,
+  /** A file of instructions, or a skill's, over this is not read. */
+  instructionBytesMax: MiB,
+  skillNameCharsMax: 64,
+  skillDescriptionCharsMax: 1024,
+  /** The head of a skill's file, between its two lines of `---`. */
+  skillHeadCharsMax: 64 * KiB,
+  /** Folders on the way to the one whose instructions are read. */
+  repositoryFoldersMax: 16,
   // Model
   modelTriesMax: 4,
   modelRetryMs: 500,

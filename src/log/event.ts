@@ -39,8 +39,14 @@ export const callSchema = v.looseObject({
 /** Thinking, as the provider's blocks came, signatures and all. Goes back only to the model and provider of its event. */
 export const thinkingSchema = v.looseObject({ wire: v.string(), blocks: v.array(v.unknown()) });
 
-/** Where the window of the answer's request began: its first message, that message's time, and the tokens before it. */
-export const checkpointSchema = v.looseObject({ from: seq, at: v.string(), before: count });
+/** Where a window begins: its first message, that message's time, the tokens before it, and the number of the summary that
+ * stands first in it. */
+export const checkpointSchema = v.looseObject({
+  from: seq,
+  at: v.string(),
+  before: count,
+  summary: v.optional(seq),
+});
 
 const answered = {
   text: v.string(),
@@ -72,6 +78,8 @@ export const eventSchemas = {
     thinking: v.optional(thinkingSchema),
     calls: v.optional(v.array(callSchema)),
     upto: v.optional(seq),
+    /** Of a round that is no answer: the last number that its request held, where a message came meanwhile. */
+    seen: v.optional(seq),
     window: v.optional(checkpointSchema),
   }),
   result: v.looseObject({
@@ -94,6 +102,8 @@ export const eventSchemas = {
     keeps: seq,
     ...answered,
     calls: v.optional(v.array(callSchema)),
+    /** The window that begins with this summary. */
+    window: v.optional(checkpointSchema),
   }),
   recovered: v.looseObject({
     ...base,
