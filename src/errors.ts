@@ -136,7 +136,9 @@ const table = {
   prompt_too_long: {
     status: 413,
     say: (f) =>
-      `The prompt is longer than the model takes (window sent: ${f.window} tokens, from ${f.from}); set a smaller [window] max.`,
+      `The prompt is longer than the model takes (${
+        f.window ? `window sent: ${f.window} tokens, from ${f.from}; ` : ""
+      }its provider said: ${f.said ?? "nothing more"}); set a smaller [window] max.`,
   },
   recovery_exhausted: {
     status: 502,

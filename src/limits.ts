@@ -67,6 +67,8 @@ export const limits = {
   modelRetryMs: 500,
   modelRetryMsMax: 30 * second,
   modelSilenceMs: 5 * minute,
+  /** An answer that has its end waits this long for the count of its tokens. */
+  modelLingerMs: 5 * second,
   modelAnswerBytesMax: 32 * MiB,
   modelErrorBytesMax: 64 * KiB,
   modelErrorCharsMax: 400,
@@ -77,6 +79,8 @@ export const limits = {
   modelProbeMs: 500,
   /** What was not there is asked for again after this. */
   modelProbeAgainMs: 15 * second,
+  /** Settings whose chosen model a process keeps at hand. */
+  modelsKept: 256,
   // Process
   drainMs: 25 * second,
 } as const;

@@ -36,8 +36,13 @@ export const callSchema = v.looseObject({
   arguments: v.string(),
 });
 
-/** Thinking, as the provider's blocks came, signatures and all. Goes back only to the model and provider of its event. */
-export const thinkingSchema = v.looseObject({ wire: v.string(), blocks: v.array(v.unknown()) });
+/** Thinking, as the provider's blocks came, signatures and all. Goes back only to its `maker`: the provider and the model as
+ * asked for, which may answer under a longer name; where left out, those of its event. */
+export const thinkingSchema = v.looseObject({
+  wire: v.string(),
+  maker: v.optional(v.string()),
+  blocks: v.array(v.unknown()),
+});
 
 /** Where a window begins: its first message, that message's time, the tokens before it, and the number of the summary that
  * stands first in it. */

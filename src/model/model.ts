@@ -51,6 +51,8 @@ export interface Answer {
 
 export interface Ask {
   prompt: Prompt;
+  /** How large the window is that the prompt was made for, tokens, and where that came from: named where it was too large. */
+  window?: { tokens: number; from: string };
   /** Aborted: the call is stopped; `ask` then resolves with `stop: "asked"` and the text so far where the reason is `ended`, else it throws. */
   signal: AbortSignal;
   onPiece(piece: Piece): void;

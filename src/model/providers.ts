@@ -1,0 +1,80 @@
+// Whom a model can be asked of: providers with a key, and runtimes on this machine. A table; who of them answers is choose.ts.
+
+import { Failure } from "../errors.ts";
+import { openai } from "./openai.ts";
+import type { Manner, Wire } from "./wire.ts";
+
+/** The names that `[model] via` takes. */
+export const ways = [
+  "proxy",
+  "anthropic",
+  "openai",
+  "openrouter",
+  "ollama",
+  "lmstudio",
+  "llamacpp",
+  "demo",
+] as const;
+export type Way = (typeof ways)[number];
+
+/** A provider with a key of its own. */
+export interface Keyed {
+  way: Way;
+  keyFrom: string;
+  base: string;
+  /** Where the environment may name another base address, as this provider's own programs let it. */
+  baseFrom?: { name: string; under: string };
+  wire: "openai" | "anthropic";
+  /** The one maker whose models its key serves; its prefix is not sent. Left out: every maker's, named whole. */
+  maker?: string;
+}
+
+/** A runtime on this machine. Its models stand under its name, which is not sent. */
+export interface Runtime {
+  way: Way;
+  base: string;
+  called: string;
+}
+
+/** In the order of choice. */
+export const keyed: readonly Keyed[] = [
+  {
+    way: "anthropic",
+    keyFrom: "ANTHROPIC_API_KEY",
+    base: "https://api.anthropic.com/v1",
+    baseFrom: { name: "ANTHROPIC_BASE_URL", under: "/v1" },
+    wire: "anthropic",
+    maker: "anthropic",
+  },
+  {
+    way: "openai",
+    keyFrom: "OPENAI_API_KEY",
+    base: "https://api.openai.com/v1",
+    baseFrom: { name: "OPENAI_BASE_URL", under: "" },
+    wire: "openai",
+    maker: "openai",
+  },
+  { way: "openrouter", keyFrom: "OPENROUTER_API_KEY", base: "https://openrouter.ai/api/v1", wire: "openai" },
+];
+
+/** In the order of choice. All speak the OpenAI wire. */
+export const runtimes: readonly Runtime[] = [
+  { way: "ollama", base: "http://127.0.0.1:11434/v1", called: "Ollama" },
+  { way: "lmstudio", base: "http://127.0.0.1:1234/v1", called: "LM Studio" },
+  { way: "llamacpp", base: "http://127.0.0.1:8080/v1", called: "llama.cpp" },
+];
+
+/** Wires by name. */
+export function wireNamed(name: "openai" | "anthropic"): Wire {
+  if (name === "openai") return openai;
+  throw new Failure("no_model", { why: "the Anthropic wire is not spoken by this version" });
+}
+
+/** How a provider is asked at first. */
+export function mannerOf(way: Way): Manner {
+  return {
+    thinking: true,
+    answerField: way === "openai" ? "max_completion_tokens" : "max_tokens",
+    endless: false,
+  };
+}
