@@ -21,9 +21,11 @@ export async function parseFrontmatter(
 
 /** As YAML, every plain word a text (`1.0`, `yes`). Undefined where it is none, names a key twice, or would unfold without end. */
 async function strictly(head: string): Promise<Record<string, string | undefined> | undefined> {
-  const { parse } = await import("yaml");
+  const { parseDocument } = await import("yaml");
   try {
-    const value: unknown = parse(head, { schema: "failsafe", maxAliasCount: 10, logLevel: "silent" });
+    const document = parseDocument(head, { schema: "failsafe", logLevel: "silent" });
+    if (document.errors.length > 0) return undefined;
+    const value: unknown = document.toJS({ maxAliasCount: 10 });
     if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
     const texts = Object.entries(value).filter((entry): entry is [string, string] =>
       typeof entry[1] === "string"
