@@ -43,7 +43,7 @@ export function outflow(options: { signal: AbortSignal; bytesMax: number }): Out
       while (!over && waiting.length === 0 && !ended) await new Promise<void>((go) => wake = go);
       if (over) return;
       if (waiting.length > 0) {
-        const chunk = joined(waiting);
+        const chunk = takeChunk(waiting);
         bytes -= chunk.length;
         return controller.enqueue(chunk);
       }
@@ -80,16 +80,22 @@ export function outflow(options: { signal: AbortSignal; bytesMax: number }): Out
   };
 }
 
+/** Small pieces go out together; a large one goes in parts, so that its end is pulled only as its start is taken. */
 const chunkBytes = 64 * 1024;
 
-/** Takes the first pieces off `waiting`, up to about a chunk of them, as one. */
-function joined(waiting: Uint8Array[]): Uint8Array {
+/** Takes about a chunk off the front of `waiting`. */
+function takeChunk(waiting: Uint8Array[]): Uint8Array {
+  const first = waiting[0]!;
+  if (first.length > chunkBytes) {
+    waiting[0] = first.subarray(chunkBytes);
+    return first.subarray(0, chunkBytes);
+  }
   let count = 0, bytes = 0;
-  while (count < waiting.length && (count === 0 || bytes + waiting[count]!.length <= chunkBytes)) {
+  while (count < waiting.length && bytes + waiting[count]!.length <= chunkBytes) {
     bytes += waiting[count++]!.length;
   }
   const pieces = waiting.splice(0, count);
-  if (count === 1) return pieces[0]!;
+  if (count === 1) return first;
   const chunk = new Uint8Array(bytes);
   let at = 0;
   for (const piece of pieces) {

@@ -2,6 +2,7 @@
 // a real socket. No test is here.
 
 import { getRequestListener } from "@hono/node-server";
+import { createParser } from "eventsource-parser";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { once } from "node:events";
@@ -228,12 +229,15 @@ export function rawTurn(key: string, options: { stream: boolean; agent?: string 
   ].join("\r\n");
 }
 
-/** Events of a server-sent stream's text, comments included as `comment`. */
+/** Events of a server-sent stream's text, comments included as `comment`; read by a parser of others. */
 export function eventsOf(text: string): { event: string; data: unknown; id?: string }[] {
-  return text.split("\n\n").filter((block) => block !== "").map((block) => {
-    if (block.startsWith(":")) return { event: "comment", data: block.slice(2) };
-    const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(block)?.[1];
-    const id = field("id");
-    return { event: field("event")!, data: JSON.parse(field("data")!), ...(id === undefined ? {} : { id }) };
+  const events: { event: string; data: unknown; id?: string }[] = [];
+  const parser = createParser({
+    onEvent: ({ event, data, id }) => {
+      events.push({ event: event ?? "", data: JSON.parse(data), ...(id === undefined ? {} : { id }) });
+    },
+    onComment: (comment) => events.push({ event: "comment", data: comment.trim() }),
   });
+  parser.feed(text);
+  return events;
 }
