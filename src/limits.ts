@@ -29,7 +29,11 @@ export const limits = {
   /** Events in which a message's id is looked for. */
   idEventsBack: 1000,
   // Store
-  lockTryMs: 2,
+  /** A conversation's folder name that says its thread whole. */
+  folderCharsMax: 100,
+  /** First wait for a lock that is held, and the longest between two tries. */
+  lockTryMs: 1,
+  lockTryMsMax: 20,
   lockWaitMs: 15 * second,
   bridgeCallMs: 30 * second,
   leaseTermMs: 60 * second,
@@ -48,6 +52,21 @@ export const limits = {
   resultBytesMax: 32 * KiB,
   /** Conversations whose newest events a process keeps at hand. */
   conversationsWarm: 64,
+  /** Times a conversation that another process just put in place is looked at anew. */
+  movedTriesMax: 3,
+  /** Newest lines of a log whose place a process keeps. */
+  placesKept: 256,
+  /** Events written in one step where many are copied, and their bytes. */
+  copyEvents: 1024,
+  copyBytes: 4 * MiB,
+  /** One read of a log. */
+  readBytes: 256 * KiB,
+  /** The first read from the end of a log. */
+  endBytes: 32 * KiB,
+  /** A lease and marks, or narrowed tools. */
+  documentBytesMax: 16 * MiB,
+  /** A file read whole through the store. */
+  fileBytesMax: 64 * MiB,
   // Prompt
   /** Until the window is counted in tokens: the newest messages sent. */
   windowMessages: 32,

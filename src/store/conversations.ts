@@ -75,7 +75,7 @@ export function conversationsOver(driver: Driver, parts: StoreParts): Conversati
     append: (thread, append) => driver.append(thread, append),
     threads: (after, limit) => driver.threads(after, limit),
     put: async (thread, lines, options = {}) => {
-      const put = await driver.put(thread, lines, { replace: options.replace });
+      const put = await driver.put(thread, lines, options);
       if (options.tools) await store.toolsNarrow(thread, options.tools);
       return put;
     },

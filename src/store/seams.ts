@@ -130,11 +130,7 @@ export interface ConversationStore {
   open(): Promise<OpenConversation[]>;
 
   /** Puts a whole conversation in place by one last write; `exists` where there is one, unless `replace`. Lines from number 1. */
-  put(
-    thread: string,
-    lines: AsyncIterable<string>,
-    options?: { way?: Way; tools?: string[]; replace?: boolean },
-  ): Promise<{ events: number }>;
+  put(thread: string, lines: AsyncIterable<string>, options?: PutOptions): Promise<{ events: number }>;
   /** Removes the conversation and all that is noted of it. */
   forget(thread: string): Promise<void>;
 
@@ -142,6 +138,16 @@ export interface ConversationStore {
   readonly term: number | undefined;
   /** Frees what is held (handles, locks); it opens again at the next use. */
   close(): Promise<void>;
+}
+
+/** How a whole conversation is put in place. */
+export interface PutOptions {
+  /** How it is kept; a driver has one way and reads over this. Left out: as a new one is. */
+  way?: Way;
+  /** Its narrowed tools. A store that keeps them beside the events puts both in place in one step. */
+  tools?: string[];
+  /** Takes the place of one that is there. */
+  replace?: boolean;
 }
 
 /** What is open about one conversation. */
@@ -191,11 +197,7 @@ export interface Driver {
   read(thread: string, from: number, to?: number): AsyncIterable<string>;
   readBack(thread: string, before: number | undefined, limit: number): Promise<string[]>;
   append(thread: string, append: Append): Promise<{ again?: true }>;
-  put(
-    thread: string,
-    lines: AsyncIterable<string>,
-    options: { replace?: boolean },
-  ): Promise<{ events: number }>;
+  put(thread: string, lines: AsyncIterable<string>, options: PutOptions): Promise<{ events: number }>;
   threads(after: string | undefined, limit: number): Promise<ThreadInfo[]>;
   forget(thread: string): Promise<void>;
   readonly documents: Documents;
