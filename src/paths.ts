@@ -130,7 +130,9 @@ function base32(bytes: Uint8Array): string {
   let text = "", bits = 0, held = 0;
   for (const byte of bytes) {
     held = (held << 8) | byte;
-    for (bits += 8; bits >= 5; bits -= 5) text += "abcdefghijklmnopqrstuvwxyz234567"[(held >> (bits - 5)) & 31];
+    for (bits += 8; bits >= 5; bits -= 5) {
+      text += "abcdefghijklmnopqrstuvwxyz234567"[(held >> (bits - 5)) & 31];
+    }
     held &= (1 << bits) - 1;
   }
   return text;

@@ -90,7 +90,9 @@ export function conversationsOver(driver: Driver, parts: StoreParts): Conversati
     async leaseTake(thread, lease, replaces) {
       const token = lease.key;
       const lock = locks && lease.term === undefined ? await locks.own() : undefined;
-      const full: Lease = lock ? { ...lease, holder: { ...lease.holder, lock } } : lease;
+      const full: Lease = lock
+        ? { ...lease, holder: { ...lease.holder, lock } }
+        : { ...lease, term: lease.term ?? parts.term };
       const seen = replaces === undefined ? undefined : await documents.get(thread, "turn");
       const done = await change(thread, token, seen, (record, document) => {
         if (replaces !== undefined && document?.tag !== replaces) return { refused: "held" };

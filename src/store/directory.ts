@@ -8,8 +8,8 @@ import { byThread } from "../names.ts";
 import type { Notify } from "../notices.ts";
 import {
   type AgentPaths,
-  conversationPaths,
   type ConversationPaths,
+  conversationPaths,
   folderThread,
   isHashedFolder,
   markedDriver,
@@ -148,16 +148,37 @@ export class Directory implements Driver {
       : (await (await this.#parts.driver(way)).put(thread, lines, { replace: true })).events;
     if (sync) disk.syncFolder(staged.folder);
     await lock.alone(() => {
-      if (!options.replace && this.way(thread) !== undefined) throw new Failure("exists", { what: "The thread" });
+      if (!options.replace && this.way(thread) !== undefined) {
+        throw new Failure("exists", { what: "The thread" });
+      }
       this.#publish(thread, staged.folder);
     });
     return { events };
   }
 
   async forget(thread: string): Promise<void> {
-    const { disk, lock, paths } = this.#parts;
     const { way, keeping } = this.#conversation(thread);
     if (way !== undefined && !keeping) await (await this.#driver(thread)).forget(thread);
+    await this.unmark(thread);
+  }
+
+  /** Says in the folder that a driver keeps the conversation, in the place of what else kept it. */
+  async mark(thread: string, way: Way): Promise<void> {
+    if (this.way(thread) === way) return;
+    const { disk, lock, paths } = this.#parts;
+    const { sync } = await this.#storage();
+    const staged = conversationPaths(`${paths.conversation(thread).folder}.part`);
+    await lock.alone(() => {
+      disk.removeFolder(staged.folder);
+      this.#makeFolder(thread, staged, false);
+      this.#marked(staged, way, sync);
+      this.#publish(thread, staged.folder);
+    });
+  }
+
+  /** Removes what stands here of a conversation, whoever keeps its events. */
+  async unmark(thread: string): Promise<void> {
+    const { disk, lock, paths } = this.#parts;
     await lock.alone(() => {
       this.#warm.drop(thread);
       const { folder } = paths.conversation(thread);
@@ -325,7 +346,9 @@ export class Directory implements Driver {
 async function copied(lines: AsyncIterable<string>, keeping: Keeping, sync: boolean): Promise<number> {
   let events = 0, some: string[] = [], size = 0;
   const write = (last: boolean) => {
-    if (some.length > 0) keeping.append({ seq: events - some.length + 1, lines: some, token: "" }, last && sync);
+    if (some.length > 0) {
+      keeping.append({ seq: events - some.length + 1, lines: some, token: "" }, last && sync);
+    }
     some = [];
     size = 0;
   };

@@ -200,7 +200,7 @@ export function openDisk(root: string): Disk {
       for (let at = path; at !== root && !stat(at); at = dirname(at)) missing.unshift(at);
       guard(path, true);
       return step(path, () => {
-        if (missing.length === 0) fs.mkdirSync(path, { mode: 0o700, recursive: true });
+        if (!stat(root)) fs.mkdirSync(root, { mode: 0o700, recursive: true });
         for (const folder of missing) {
           try {
             fs.mkdirSync(folder, { mode: 0o700 });
@@ -258,7 +258,13 @@ export function openDisk(root: string): Disk {
 
 function told(stats: fs.Stats): Stat {
   return {
-    kind: stats.isFile() ? "file" : stats.isDirectory() ? "folder" : stats.isSymbolicLink() ? "link" : "other",
+    kind: stats.isFile()
+      ? "file"
+      : stats.isDirectory()
+      ? "folder"
+      : stats.isSymbolicLink()
+      ? "link"
+      : "other",
     size: stats.size,
     mode: stats.mode & 0o777,
     inode: stats.ino,

@@ -69,7 +69,9 @@ export function openDocuments(parts: DocumentParts): FolderDocuments {
   function turnOf(folder: string): { thread: string; document: Document } | undefined {
     const document = read(`${paths.turns}/${folder}`);
     const thread = folderThread(folder) ?? (document && parseRecord(document.text)?.thread);
-    return document && thread !== undefined && threadFolder(thread) === folder ? { thread, document } : undefined;
+    return document && thread !== undefined && threadFolder(thread) === folder
+      ? { thread, document }
+      : undefined;
   }
 
   return {

@@ -1,19 +1,18 @@
 // An agent's store in folders of this machine, put together. A conversation that a driver keeps off the machine has its leases,
 // marks and tools there too; all others have them here.
 
-import { join } from "node:path";
 import type { Clock, Ids } from "../clock.ts";
 import { Failure } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Notify } from "../notices.ts";
-import { byThread } from "../names.ts";
 import { agentPaths, type Where } from "../paths.ts";
 import { conversationsOver } from "./conversations.ts";
 import { Directory, type Storage } from "./directory.ts";
 import { type Disk, openDisk } from "./disk.ts";
 import { openFiles } from "./files.ts";
 import { openLock, type OwnLocks, processLocks } from "./lock.ts";
-import type { AgentStore, ConversationStore, Driver, OpenConversation } from "./seams.ts";
+import { dispatched } from "./elsewhere.ts";
+import type { AgentStore, Driver } from "./seams.ts";
 
 export interface FolderStoreParts {
   agent: string;
@@ -34,7 +33,7 @@ export interface FolderStoreParts {
 }
 
 /** Opens the store; nothing is made until something is kept. */
-export function openFolderStore(parts: FolderStoreParts): AgentStore & { close(): Promise<void> } {
+export function openFolderStore(parts: FolderStoreParts): AgentStore {
   const { agent, where, clock, ids, notify, term = limits.leaseTermMs } = parts;
   const paths = agentPaths(agent, where);
   const disk = parts.disk ?? openDisk(paths.own);
@@ -55,19 +54,25 @@ export function openFolderStore(parts: FolderStoreParts): AgentStore & { close()
 
   const directory = new Directory({ disk, paths, lock, locks, clock, notify, storage, driver });
   const here = conversationsOver(directory, { clock, ids, term });
-  const elsewhere = new Map<Driver, ConversationStore>();
 
-  const conversations: ConversationStore = here;
+  async function close() {
+    await directory.close();
+    for (const opened of drivers.values()) await (await opened).close();
+    lock.close();
+    if (!parts.locks) locks.close();
+  }
+
+  const conversations = parts.driver
+    ? dispatched(here, directory, {
+      storage,
+      driver,
+      over: (driver) => conversationsOver(driver, { clock, ids, term }),
+    })
+    : here;
   return {
-    conversations,
+    conversations: { ...conversations, close },
     own: openFiles({ disk, root: paths.own, lock, hidden: ["key", "lock", "turns", "files", "run"] }),
     files: openFiles({ disk, root: paths.files, lock, hidden: ["chats"] }),
-    async close() {
-      await directory.close();
-      for (const opened of drivers.values()) await (await opened).close();
-      lock.close();
-      if (!parts.locks) locks.close();
-    },
   };
 }
 

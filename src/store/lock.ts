@@ -3,6 +3,7 @@
 
 import process from "node:process";
 import { dirname, join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import type { Clock, Ids } from "../clock.ts";
 import { Failure } from "../errors.ts";
 import { limits } from "../limits.ts";
@@ -125,35 +126,43 @@ function openLockFile(disk: Disk, path: string): LockFile {
   if (disk.stat(path)?.kind === "link") throw new Failure("link_refused", { path });
   try {
     const database = new DatabaseSync(path, { timeout: 0 });
-    // A journal in memory, for a file that nothing is ever written to: taking the lock then touches no other file.
-    database.prepare("PRAGMA journal_mode = MEMORY").all();
-    const alone = database.prepare("BEGIN EXCLUSIVE");
-    const begin = database.prepare("BEGIN");
-    const look = database.prepare("SELECT 1 FROM sqlite_master");
-    const end = database.prepare("ROLLBACK");
+    let statements: ReturnType<typeof statementsOf> | undefined;
     return {
       take(mode) {
         let begun = false;
         try {
-          if (mode === "alone") alone.run();
+          statements ??= statementsOf(database);
+          if (mode === "alone") statements.alone.run();
           else {
-            begin.run();
+            statements.begin.run();
             begun = true;
-            look.all();
+            statements.look.all();
           }
           return true;
         } catch (error) {
-          if (begun) end.run();
+          if (begun) statements?.end.run();
           if (isBusy(error)) return false;
           throw failed(path, error);
         }
       },
-      release: () => void end.run(),
+      release: () => void statements?.end.run(),
       close: () => database.close(),
     };
   } catch (error) {
-    throw error instanceof Failure ? error : failed(path, error);
+    throw failed(path, error);
   }
+}
+
+/** Fails as busy while another process is alone: making them looks at the file. */
+function statementsOf(database: DatabaseSync) {
+  // A journal in memory, for a file that nothing is ever written to: taking the lock then touches no other file.
+  database.prepare("PRAGMA journal_mode = MEMORY").all();
+  return {
+    alone: database.prepare("BEGIN EXCLUSIVE"),
+    begin: database.prepare("BEGIN"),
+    look: database.prepare("SELECT 1 FROM sqlite_master"),
+    end: database.prepare("ROLLBACK"),
+  };
 }
 
 function isBusy(error: unknown): boolean {

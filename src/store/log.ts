@@ -303,7 +303,9 @@ export function openLog({ disk, paths, older, notify }: LogParts): Keeping {
       now.places.push(at);
       at += Buffer.byteLength(line) + 1;
     }
-    if (now.places.length > 2 * limits.placesKept) now.places.splice(0, now.places.length - limits.placesKept);
+    if (now.places.length > 2 * limits.placesKept) {
+      now.places.splice(0, now.places.length - limits.placesKept);
+    }
     now.seq += lines.length;
     now.end = now.size = at;
   }

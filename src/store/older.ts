@@ -32,7 +32,7 @@ export function openOlder(disk: Disk, paths: ConversationPaths, names: readonly 
     if (match) found.set(Number(match[1]), join(folder, name));
   };
   for (const name of names) add(paths.folder, name);
-  if (names.includes("events")) for (const name of disk.names(paths.older)) add(paths.older, name);
+  if (names.includes("events")) { for (const name of disk.names(paths.older)) add(paths.older, name); }
   if (found.size === 0) return noOlder;
 
   const damaged = (path: string, why: string) =>
@@ -60,7 +60,9 @@ function wholeFile(disk: Disk, path: string): Uint8Array {
   if (file === undefined) return new Uint8Array(0);
   try {
     const { size } = disk.statOpen(file);
-    if (size > limits.eventBytesMax) throw new Failure("log_damaged", { where: path, why: "it is too large" });
+    if (size > limits.eventBytesMax) {
+      throw new Failure("log_damaged", { where: path, why: "it is too large" });
+    }
     const bytes = new Uint8Array(size);
     return bytes.subarray(0, disk.read(file, bytes, 0));
   } finally {
