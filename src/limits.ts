@@ -11,6 +11,10 @@ export const limits = {
   nameCharsMax: 256,
   /** A JSON turn answers 202 `running` past this. */
   turnReplyMs: 240 * second,
+  /** A chat completion waits this long for the conversation's running turn: it never joins one. */
+  chatWaitMs: 60 * second,
+  /** Events in which a client library's repeat of the newest message is looked for. */
+  retryEventsBack: 64,
   keepAliveMs: 15 * second,
   /** An answer of ours that a reader has not taken by then counts as not delivered. */
   deliverMs: 5 * second,

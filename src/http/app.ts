@@ -7,6 +7,7 @@ import { authorize } from "./auth.ts";
 import { conversationRoutes } from "./conversations.ts";
 import { type Env, factsOf, type Parts, type Route } from "./door.ts";
 import { linkRoutes } from "./link.ts";
+import { openaiRoutes } from "./openai.ts";
 import { settingsRoutes } from "./settings.ts";
 import { statusRoutes } from "./status.ts";
 
@@ -53,6 +54,7 @@ export function allRoutes(parts: Parts): Route[] {
     ...conversationRoutes(parts),
     ...settingsRoutes(),
     ...linkRoutes(parts),
+    ...openaiRoutes(parts),
   ];
 }
 

@@ -2,7 +2,7 @@
 
 import type { News, Say } from "../turn/news.ts";
 import { parseForm, readForm } from "./body.ts";
-import { errorBody, jsonCaller, streamCaller, type Wire } from "./caller.ts";
+import { type Answering, errorBody, jsonCaller, streamCaller, type Wire } from "./caller.ts";
 import { type Door, goOn, type Parts, type Route } from "./door.ts";
 import { endBody, toolNames, turnBody } from "./schemas.ts";
 import { frame } from "./sse.ts";
@@ -15,19 +15,28 @@ export function aspRoutes(parts: Parts): Route[] {
 }
 
 async function turn(parts: Parts, door: Door): Promise<Response> {
-  const agent = door.get("agent");
   const body = await readForm(door.req.raw, turnBody);
   const tools = narrowing(body.tools, door.req.header("link-tools"));
   const say: Say = { ...body, ...(tools ? { tools } : {}) };
   const callerParts = { clock: parts.clock, signal: door.req.raw.signal };
-  const { caller, response } = wantsStream(door)
-    ? streamCaller(callerParts, aspStream)
-    : jsonCaller(callerParts, aspBody);
+  const make = wantsStream(door) ? streamCaller : jsonCaller;
+  return await answered(parts, door, say, make(callerParts, aspWire));
+}
+
+/** Says it to the agent of the path; the response that its caller is answered by. */
+export async function answered(
+  parts: Parts,
+  door: Door,
+  say: Say,
+  { caller, response }: Answering,
+): Promise<Response> {
+  const agent = door.get("agent");
   parts.presence.use(agent.name);
   try {
     const { work } = await parts.turns.say(agent, say, caller);
     goOn(door, parts.notify, work);
   } catch (thrown) {
+    // Nothing was kept: a status and JSON.
     caller.drop();
     throw thrown;
   }
@@ -51,22 +60,20 @@ export function narrowing(listed: string[] | undefined, header: string | undefin
   return listed ? listed.filter((name) => checked.includes(name)) : checked;
 }
 
-/** A turn's news as events of the stream. */
-const aspStream: Wire = {
-  frames(news) {
+const aspWire: Wire = {
+  running: true,
+  frame(news) {
     if (news.type !== "error") return frame(news.type, JSON.stringify(plain(news)));
     return frame(
       "error",
       JSON.stringify({ ...errorBody(news), ...(news.turn === undefined ? {} : { turn: news.turn }) }),
     );
   },
+  body(news) {
+    if (news.type === "error") return errorBody(news);
+    return news.type === "joined" ? { joined: true, ...plain(news) } : plain(news);
+  },
 };
-
-/** A turn's last news as the one JSON answer. */
-function aspBody(news: News): unknown {
-  if (news.type === "error") return errorBody(news);
-  return news.type === "joined" ? { joined: true, ...plain(news) } : plain(news);
-}
 
 function plain({ type: _, ...body }: News): object {
   return body;

@@ -18,83 +18,71 @@ export interface CallerParts {
   signal: AbortSignal;
 }
 
-/** How a caller's news are written. `frames` gives what is sent of one piece of news, undefined for nothing. */
+/** How a caller's news are written for one kind of client. */
 export interface Wire {
-  frames(news: News): string | undefined;
-  /** What goes out after the last news. */
-  tail?: string;
+  /** What a stream says of one piece of news; undefined for nothing. */
+  frame(news: News): string | undefined;
+  /** The one JSON answer, from the last news. */
+  body(news: LastNews): unknown;
+  /** Headers of every response. */
   headers?: Record<string, string>;
-  /** The body of a failure that comes before anything was streamed. */
-  failed?(news: News & { type: "error" }): unknown;
+  /** Headers of a failure that is told after the message was kept. */
+  failedHeaders?: Record<string, string>;
+  /** Whether a JSON caller is answered `running` past `limits.turnReplyMs`; else it waits on. */
+  running?: boolean;
 }
+
+export type LastNews = News & { type: "answer" | "joined" | "error" };
 
 /** A caller that reads server-sent events. What fails before anything was streamed is a status and JSON. */
 export function streamCaller({ clock, signal }: CallerParts, wire: Wire): Answering {
   const flow = outflow({ signal, bytesMax: limits.streamBytesMax });
   const { promise: response, resolve } = Promise.withResolvers<Response>();
   const encoder = new TextEncoder();
-  let begun = false, alive: KeepAlive | undefined;
-  const begin = (status: number, headers: Record<string, string>) => {
-    begun = true;
-    resolve(new Response(flow.body, { status, headers: { ...wire.headers, ...headers } }));
-  };
+  let alive: KeepAlive | undefined;
   const caller: Caller = {
     taken: flow.taken,
     drop: () => flow.drop(),
     tell(news) {
-      if (news.type === "error" && !begun) {
-        begin(news.status, jsonHeaders);
-        flow.push(encoder.encode(JSON.stringify(wire.failed?.(news) ?? errorBody(news))));
+      if (flow.over) return;
+      if (news.type === "error" && !alive) {
+        const headers = { ...jsonHeaders, ...wire.headers, ...wire.failedHeaders };
+        resolve(new Response(flow.body, { status: news.status, headers }));
+        flow.push(encoder.encode(JSON.stringify(wire.body(news))));
         return flow.end();
       }
-      if (!begun) begin(200, streamHeaders);
-      alive ??= keepAlive(clock, flow);
-      const text = wire.frames(news);
+      if (!alive) {
+        alive = keepAlive(clock, flow);
+        resolve(new Response(flow.body, { headers: { ...streamHeaders, ...wire.headers } }));
+      }
+      const text = wire.frame(news);
       if (text !== undefined) flow.push(encoder.encode(text));
       alive.sent();
-      if (!isLast(news)) return;
-      if (wire.tail) flow.push(encoder.encode(wire.tail));
-      flow.end();
+      if (isLast(news)) flow.end();
     },
   };
   // Gone before anything was told: the response goes nowhere, but whoever waits for it goes on.
-  flow.taken.then(() => begun || begin(200, streamHeaders));
+  flow.taken.then(() => resolve(nobody()));
   return { caller, response };
 }
 
-/** A caller that waits for one JSON answer; past `limits.turnReplyMs` it is told `running` and counts as gone. */
-export function jsonCaller(
-  { clock, signal }: CallerParts,
-  bodyOf: (news: News) => unknown,
-  headers = {},
-): Answering {
+/** A caller that waits for one JSON answer. Once it is told that the turn is still running it counts as gone. */
+export function jsonCaller({ clock, signal }: CallerParts, wire: Wire): Answering {
   const flow = outflow({ signal, bytesMax: Infinity });
   const { promise: response, resolve } = Promise.withResolvers<Response>();
   const { promise: taken, resolve: settle } = Promise.withResolvers<boolean>();
-  const answered = new AbortController();
-  let replied = false;
-  const reply = (status: number, body: unknown) => {
-    replied = true;
-    answered.abort();
+  const replied = new AbortController();
+  const reply = (status: number, body: unknown, headers: Record<string, string> = {}) => {
+    replied.abort();
     flow.push(new TextEncoder().encode(JSON.stringify(body)));
     flow.end();
-    resolve(new Response(flow.body, { status, headers: { ...jsonHeaders, ...headers } }));
+    resolve(new Response(flow.body, { status, headers: { ...jsonHeaders, ...wire.headers, ...headers } }));
   };
   let start: (News & { type: "start" }) | undefined, late = false;
-  const running = () => {
-    if (replied || !start) return;
+  const running = ({ turn, thread, seq }: News & { type: "start" }) => {
     settle(false);
-    const { turn, thread, seq } = start;
     reply(202, { running: true, turn, thread, seq });
   };
-  clock.sleep(limits.turnReplyMs, answered.signal).then(() => {
-    late = true;
-    running();
-  });
-  flow.taken.then((whole) => {
-    settle(whole);
-    if (!replied) reply(200, {});
-  });
   const caller: Caller = {
     taken,
     drop() {
@@ -102,12 +90,24 @@ export function jsonCaller(
       flow.drop();
     },
     tell(news) {
-      if (replied) return;
+      if (replied.signal.aborted) return;
       if (news.type === "start") start ??= news;
-      if (late) running();
-      else if (isLast(news)) reply(statusOf(news), bodyOf(news));
+      if (isLast(news)) {
+        reply(statusOf(news), wire.body(news), news.type === "error" ? wire.failedHeaders : {});
+      } else if (late && start) running(start);
     },
   };
+  if (wire.running) {
+    clock.sleep(limits.turnReplyMs, replied.signal).then(() => {
+      late = true;
+      if (start && !replied.signal.aborted) running(start);
+    });
+  }
+  flow.taken.then((whole) => {
+    settle(whole);
+    replied.abort();
+    resolve(nobody());
+  });
   return { caller, response };
 }
 
@@ -117,12 +117,17 @@ export const streamHeaders = {
   "x-accel-buffering": "no",
 };
 
-export function isLast(news: News): boolean {
+function isLast(news: News): news is LastNews {
   return news.type === "answer" || news.type === "joined" || news.type === "error";
 }
 
-function statusOf(news: News): number {
+function statusOf(news: LastNews): number {
   return news.type === "error" ? news.status : news.type === "joined" ? 202 : 200;
+}
+
+/** A response to a caller that is not there any more. */
+function nobody(): Response {
+  return new Response(null, { status: 499 });
 }
 
 /** The error form of a turn's failure, with what the wire says beside `error`. */

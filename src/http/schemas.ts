@@ -26,7 +26,7 @@ const thread = v.pipe(
   ),
 );
 
-const messageId = v.pipe(
+export const messageId = v.pipe(
   v.string(),
   v.minLength(1, "empty"),
   v.maxLength(limits.messageIdCharsMax, `over ${limits.messageIdCharsMax} characters`),
@@ -115,3 +115,25 @@ const flag = v.pipe(
 );
 
 export const settingsQuery = v.object({ effective: v.optional(flag, "false") });
+
+const refusedTools = "not taken; an agent has tools of its own";
+
+/** A chat completion's request as OpenAI's clients send it. What does not bear on a turn is passed over. */
+export const chatBody = v.object({
+  model: v.string(),
+  messages: v.pipe(
+    v.array(v.object({
+      role: v.string(),
+      content: v.nullish(v.union([v.string(), v.array(v.looseObject({ type: v.string() }))])),
+    })),
+    v.minLength(1, "empty"),
+  ),
+  stream: v.nullish(v.boolean()),
+  stream_options: v.nullish(v.object({ include_usage: v.nullish(v.boolean()) })),
+  user: v.nullish(v.string()),
+  metadata: v.nullish(v.object({ thread: v.nullish(v.string()) })),
+  n: v.nullish(v.literal(1, "more than one answer is not made")),
+  tools: v.nullish(v.pipe(v.array(v.unknown()), v.maxLength(0, refusedTools))),
+  functions: v.nullish(v.pipe(v.array(v.unknown()), v.maxLength(0, refusedTools))),
+  response_format: v.nullish(v.object({ type: v.literal("text", "only text is answered") })),
+});

@@ -141,6 +141,8 @@ function makeAgent(name: string, rig: Rig, spec: Spec): Agent {
         yield line;
       }
     },
+    readBack: async (thread, before, limit) =>
+      (rig.logs.get(thread) ?? []).slice(0, before && before - 1).slice(-limit),
     async threads(after, limit) {
       const names = [...rig.logs.keys()].sort().filter((thread) => after === undefined || thread > after)
         .slice(0, limit);
