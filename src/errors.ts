@@ -220,12 +220,20 @@ export function isFailureCode(code: string): code is FailureCode {
   return Object.hasOwn(table, code);
 }
 
+/** HTTP status of a code; 500 for one that is not ours. */
+export function statusOf(code: string): number {
+  return isFailureCode(code) ? table[code].status : 500;
+}
+
 /** Whatever was thrown, as a Failure: ours as it is, anything else as `internal` with its cause. */
 export function asFailure(thrown: unknown): Failure {
   return thrown instanceof Failure ? thrown : new Failure("internal", {}, { cause: thrown });
 }
 
 /** Whether `thrown` is a Failure with one of these codes. */
-export function failedBy(thrown: unknown, ...codes: FailureCode[]): thrown is Failure {
-  return thrown instanceof Failure && codes.includes(thrown.code);
+export function failedBy<Code extends FailureCode>(
+  thrown: unknown,
+  ...codes: Code[]
+): thrown is Failure & { readonly code: Code } {
+  return thrown instanceof Failure && (codes as FailureCode[]).includes(thrown.code);
 }

@@ -41,10 +41,14 @@ export const limits = {
   lockWaitMs: 15 * second,
   bridgeCallMs: 30 * second,
   leaseTermMs: 60 * second,
+  /** How often a lease that another holds is looked at by who waits for it. */
+  leaseWatchMs: second,
   leaseTryMs: 8 * second,
   /** A lease older than its turn's deadline by this is dead. */
   leaseOverMs: minute,
   tokensKept: 16,
+  storeTriesMax: 5,
+  storeRetryMs: 200,
   doneKept: 256,
   // Turn
   turnDeadlineMs: 30 * minute,
@@ -71,9 +75,13 @@ export const limits = {
   documentBytesMax: 16 * MiB,
   /** A file read whole through the store. */
   fileBytesMax: 64 * MiB,
+  /** Events of a conversation kept at hand between turns, at least. */
+  tailKept: 400,
   // Prompt
   /** Until the window is counted in tokens: the newest messages sent. */
   windowMessages: 32,
+  /** Longest answer where neither the settings nor the facts of the model say. */
+  answerTokens: 8192,
   /** Code points of a name in a message's head. */
   headNameCharsMax: 64,
   notesBytesMax: 4 * KiB,

@@ -24,7 +24,7 @@ async function recover(parts: Parts, door: Door): Promise<Response> {
   flow.push(new TextEncoder().encode(JSON.stringify({ answers, finishing })));
   flow.end();
   // With `keep` an answer stays until it is named as taken; without, once the body was pulled to its end.
-  if (!request.keep) goOn(door, parts.notify, flow.taken.then((whole) => whole ? handed() : undefined));
+  goOn(door, parts.notify, flow.taken.then(handed));
   return new Response(flow.body, { headers: jsonHeaders });
 }
 

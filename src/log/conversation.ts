@@ -7,6 +7,11 @@ export function isAnswer(event: Event | undefined): event is ModelEvent & { upto
   return event?.type === "model" && event.upto !== undefined;
 }
 
+/** The turn that an event belongs to; undefined for a message. */
+export function turnOf(event: Event | undefined): string | undefined {
+  return event === undefined || event.type === "message" ? undefined : event.turn;
+}
+
 /** Highest message number that is answered or ended, by the events given. */
 export function settledUpto(events: Iterable<Kept>): number {
   let upto = 0;

@@ -85,6 +85,7 @@ export const eventSchemas = {
     upto: v.optional(seq),
     /** Of a round that is no answer: the last number that its request held, where a message came meanwhile. */
     seen: v.optional(seq),
+    retries: v.optional(seq),
     window: v.optional(checkpointSchema),
   }),
   result: v.looseObject({
@@ -122,6 +123,7 @@ export const eventSchemas = {
     type: v.literal("ended"),
     turn: v.string(),
     upto: count,
+    retries: v.optional(seq),
     reason: v.picklist(["asked", "failed", "forked", "exported"]),
     code: v.optional(v.string()),
     message: v.optional(v.string()),

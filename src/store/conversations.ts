@@ -105,18 +105,15 @@ export function conversationsOver(driver: Driver, parts: StoreParts): Conversati
 
     async leaseRenew(thread, key, changed = {}) {
       const seen = await documents.get(thread, "turn");
-      const done = await change(
-        thread,
-        parts.ids("renew"),
-        seen,
-        (record) => renew(record, key, key, changed),
-      );
+      const token = parts.ids("renew");
+      const done = await change(thread, token, seen, (record) => renew(record, key, token, changed));
       if (done.refused) throw new Failure("lease_lost", { thread });
     },
 
     async leaseFree(thread, key, noted) {
       const seen = await documents.get(thread, "turn");
-      await change(thread, parts.ids("free"), seen, (record) => free(record, key, key, noted));
+      const token = parts.ids("free");
+      await change(thread, token, seen, (record) => free(record, key, token, noted));
     },
 
     async mark(thread, noted: Mark) {

@@ -57,7 +57,11 @@ export function leaseState(
 /** Takes: over nothing, or over the lease that the caller read and found dead. */
 export function take(record: TurnRecord, lease: Lease, token: string, replaces: boolean): Change {
   if (record.lease && !replaces) return { refused: "held" };
-  return { record: written({ ...record, lease }, token) };
+  const { end, ...marks } = record.marks;
+  // An end that was asked for goes on to whoever takes the same turn over, and to no other.
+  return {
+    record: written({ ...record, lease, marks: end === lease.turn ? { ...marks, end } : marks }, token),
+  };
 }
 
 export function renew(record: TurnRecord, key: string, token: string, change: Partial<Lease>): Change {
@@ -69,13 +73,13 @@ export function renew(record: TurnRecord, key: string, token: string, change: Pa
 /** Frees, and with `mark` notes what became of the answer in the same step. */
 export function free(record: TurnRecord, key: string, token: string, mark?: Mark): Change {
   if (record.lease?.key !== key) return { refused: "lost" };
-  const { lease, ...rest } = record;
-  const { end, ...marks } = mark ? marked(rest.marks, mark) : rest.marks;
-  const kept = end !== undefined && end !== lease.turn ? { ...marks, end } : marks;
-  return { record: written({ ...rest, marks: kept }, token) };
+  const { lease: _, ...rest } = record;
+  const { end: __, ...marks } = mark ? marked(rest.marks, mark) : rest.marks;
+  return { record: written({ ...rest, marks }, token) };
 }
 
 export function mark(record: TurnRecord, change: Mark, token: string): Change {
+  if ("end" in change && record.lease?.turn !== change.end) return { refused: "lost" };
   if ("untaken" in change && change.key !== undefined && record.lease?.key !== change.key) {
     return { refused: "lost" };
   }

@@ -1,6 +1,8 @@
 // The seams of what is kept: a conversation store as a turn sees it, the much smaller driver that one is made from,
 // and the agent's other files. Nothing here runs; stores.ts makes a ConversationStore from any Driver.
 
+import type { Kept } from "../log/event.ts";
+
 /** How a conversation is kept. A driver's name stands for itself. */
 export type Way = "log" | "compact" | (string & Record<never, never>);
 
@@ -68,7 +70,7 @@ export interface Marks {
 export type Mark =
   | { untaken: Untaken; key?: string } // with `key`: only while that lease is held
   | { done: number }
-  | { end: string };
+  | { end: string }; // only while a lease of that turn is held
 
 /** Sent with each write: a token of its own. A write sent again with its own token has been done, not refused. */
 export interface Append {
@@ -183,6 +185,8 @@ export interface AgentStore {
   own: FileStore;
   /** Root: the files folder. */
   files: FileStore;
+  /** Brings the copy for people up to the last answer, from the newest events at hand; left out where none is kept. */
+  copy?(thread: string, newest: readonly Kept[]): Promise<void>;
 }
 
 /**

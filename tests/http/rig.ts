@@ -97,10 +97,16 @@ export function makeRig(names: string[] = ["mia", "leo"], options: { clock?: Clo
     end: async (_, thread) => rig.ended.push(thread) > 0,
     async recover(_, request) {
       rig.recovers.push(request);
-      return { answers: rig.waiting, finishing: 0, handed: async () => void rig.handed++ };
+      return {
+        answers: rig.waiting,
+        finishing: 0,
+        handed: async (whole) => void (rig.handed += whole && !request.keep ? 1 : 0),
+      };
     },
     running: () => rig.running,
     drain: async () => ({ left: 0 }),
+    sweep: async () => ({ finishing: 0 }),
+    drop: () => {},
   };
   rig.handler = createHandler({
     agents: { get: (name) => rig.agents.get(name), list: () => rig.agents.values() },
