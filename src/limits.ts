@@ -103,6 +103,10 @@ export const limits = {
   modelAnswerBytesMax: 32 * MiB,
   modelErrorBytesMax: 64 * KiB,
   modelErrorCharsMax: 400,
+  /** A tool's schema, once mended. */
+  toolSchemaCharsMax: 64 * KiB,
+  toolSchemaNodesMax: 4000,
+  toolSchemaDepthMax: 24,
   /** Listing the models of a provider. */
   modelListMs: 5 * second,
   modelListBytesMax: 16 * MiB,

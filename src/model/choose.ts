@@ -103,7 +103,7 @@ async function choose(wanted: Wanted, world: ModelWorld): Promise<Chosen> {
   const set = setCandidates(world.environment, { name, via, url }, missing);
   for (const candidate of set) {
     const sent = name ? withoutPrefix(name, candidate.prefix) : await firstListed(candidate, world, missing);
-    if (sent) return { model: modelOf(candidate, name, sent, world), found: false };
+    if (sent) return { model: await modelOf(candidate, name, sent, world), found: false };
   }
   // What is set is used or told: nothing that was found stands in for it, and the demo for nothing that was asked for.
   if (set.length === 0) {
@@ -223,24 +223,28 @@ function withoutPrefix(name: string, prefix: string | undefined): string {
   return prefix && name.startsWith(`${prefix}/`) ? name.slice(prefix.length + 1) : name;
 }
 
-function targetOf(candidate: Candidate, sent: string): Target & { base: string } {
+async function targetOf(candidate: Candidate, sent: string): Promise<Target> {
   const { way, base, key } = candidate;
-  const wire = wireNamed(candidate.wire);
+  const wire = await wireNamed(candidate.wire);
   const address = addressUnder(base, wire.path);
   if (!address) throw new Failure("no_model", { why: `${candidate.from} is no http or https address` });
   return {
     model: sent,
     provider: way,
     wire,
-    base,
     url: address.url,
     headers: { ...address.headers, ...wire.headers(key) },
     secrets: key ? [key] : [],
   };
 }
 
-function modelOf(candidate: Candidate, name: string | undefined, sent: string, world: ModelWorld): Model {
-  const target = targetOf(candidate, sent);
+async function modelOf(
+  candidate: Candidate,
+  name: string | undefined,
+  sent: string,
+  world: ModelWorld,
+): Promise<Model> {
+  const target = await targetOf(candidate, sent);
   const facts = (): Promise<ModelFacts> => Promise.resolve({});
   return retriedModel({
     name: name ?? (candidate.prefix ? `${candidate.prefix}/${sent}` : sent),
@@ -258,7 +262,7 @@ async function firstListed(
   missing: string[],
   ms: number = limits.modelListMs,
 ): Promise<string | undefined> {
-  const { headers } = targetOf(candidate, "");
+  const { headers } = await targetOf(candidate, "");
   const address = addressUnder(candidate.base, "/models")!;
   const listed = await getJson(world.fetch, address.url, { ms, headers });
   const rows = (listed.value as { data?: unknown } | undefined)?.data;
@@ -291,7 +295,7 @@ async function localModel(where: Where, world: ModelWorld, missing: string[]): P
       : { candidate, sent: name ? withoutPrefix(name, candidate.prefix) : first };
   }));
   const first = found.find((one) => one !== undefined);
-  return first ? modelOf(first.candidate, name, first.sent, world) : undefined;
+  return first ? await modelOf(first.candidate, name, first.sent, world) : undefined;
 }
 
 function runtimeCandidate({ way, base, called }: Runtime): Candidate {

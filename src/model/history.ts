@@ -27,8 +27,19 @@ export const noWords = {
   missing: "(no result was kept for this call)",
 } as const;
 
-/** A prompt's messages as steps. `maker` is who may be sent thinking; undefined sends none. */
-export function stepsOf(prompt: Prompt, names: Names, maker: string | undefined): Step[] {
+/** Said after the last message of a request that must be answered in words. */
+export const callNothing = "[Call no tool now: answer in words.]";
+
+export interface Sending {
+  names: Names;
+  /** Who may be sent thinking; undefined sends none. */
+  maker: string | undefined;
+  /** Whether the request offers any tools: without, calls and results go as text. */
+  tools: boolean;
+}
+
+/** A prompt's messages as steps. */
+export function stepsOf(prompt: Prompt, sending: Sending): Step[] {
   const steps: Step[] = [];
   const ids = new Set<string>();
   const { messages, markAt } = prompt;
@@ -44,11 +55,11 @@ export function stepsOf(prompt: Prompt, names: Names, maker: string | undefined)
       let last = at;
       while (messages[last + 1]?.role === "result") results.push(messages[++last] as ResultMessage);
       const marked = markAt >= at && markAt <= last;
-      const asText = prompt.tools.length === 0 && message.calls.length > 0;
+      const asText = !sending.tools && message.calls.length > 0;
       steps.push(
         ...(asText
           ? roundAsText(message, results, marked)
-          : round(message, results, marked, { names, ids, maker })),
+          : round(message, results, marked, { ...sending, ids })),
       );
       at = last;
     }
@@ -64,7 +75,7 @@ function round(
   message: ModelMessage,
   results: ResultMessage[],
   marked: boolean,
-  { names, ids, maker }: { names: Names; ids: Set<string>; maker: string | undefined },
+  { names, maker, ids }: Sending & { ids: Set<string> },
 ): Step[] {
   const open = [...results];
   const calls = message.calls.map((call): SentCall => {

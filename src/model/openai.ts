@@ -1,17 +1,18 @@
 // The OpenAI chat completions wire, as OpenAI, OpenRouter, Ollama, vLLM, llama.cpp, LM Studio and most proxies speak it:
 // the request. The reply is openai_answer.ts.
 
-import type { ToolSpec } from "../tool.ts";
 import { type Step, stepsOf } from "./history.ts";
 import type { Prompt } from "./model.ts";
 import { namesOf } from "./names.ts";
 import { openaiDecoder } from "./openai_answer.ts";
+import { schemaRules, sendable } from "./schema.ts";
 import { type Addressee, makerOf, type Manner, type Wire } from "./wire.ts";
 
 export const openai: Wire = {
   name: "openai",
   path: "/chat/completions",
   headers: (key): Record<string, string> => key ? { authorization: `Bearer ${key}` } : {},
+  rules: schemaRules,
   encode,
   decoder: openaiDecoder,
 };
@@ -19,33 +20,48 @@ export const openai: Wire = {
 /** The request: what changes least first, so that its start stays the same from turn to turn; what is said of this one
  * request alone stands after the messages. */
 function encode(prompt: Prompt, to: Addressee, manner: Manner): string {
-  const names = namesOf(prompt.tools);
+  const tools = sendable(prompt.tools, schemaRules(to));
+  const names = namesOf(tools.map(({ tool }) => tool));
+  const steps = stepsOf(prompt, {
+    names,
+    maker: manner.thinking ? makerOf(to) : undefined,
+    tools: tools.length > 0,
+  });
   const system = prompt.instructions.filter((text) => text.trim() !== "").join("\n\n").toWellFormed();
-  const steps = stepsOf(prompt, names, manner.thinking ? makerOf(to) : undefined);
+  const messages = [
+    ...(system ? [{ role: "system", content: system }] : []),
+    ...merged(steps).flatMap(messagesOf),
+  ];
   return JSON.stringify({
     model: to.model,
     [manner.answerField]: prompt.answerMax,
     stream: true,
     stream_options: { include_usage: true },
-    ...(prompt.tools.length > 0
-      ? { tools: prompt.tools.map((tool) => toolForm(tool, names.sent(tool.name))) }
+    ...(tools.length > 0
+      ? {
+        tools: tools.map(({ tool, schema }) => ({
+          type: "function",
+          function: {
+            name: names.sent(tool.name),
+            description: tool.description.toWellFormed(),
+            parameters: schema,
+          },
+        })),
+      }
       : {}),
-    messages: [
-      ...(system ? [{ role: "system", content: system }] : []),
-      ...merged(steps).flatMap(messagesOf),
-    ],
-    ...(prompt.choice === "none" && prompt.tools.length > 0 ? { tool_choice: "none" } : {}),
+    messages: takesMarks(to) ? withMarks(messages) : messages.map(({ marked: _, ...message }) => message),
+    ...(prompt.choice === "none" && tools.length > 0 ? { tool_choice: "none" } : {}),
   });
 }
 
-function toolForm(tool: ToolSpec, name: string) {
-  return {
-    type: "function",
-    function: { name, description: tool.description.toWellFormed(), parameters: tool.schema },
-  };
+interface Message {
+  role: string;
+  content: string | null;
+  marked?: boolean;
+  [field: string]: unknown;
 }
 
-/** Steps of one role in a row as one, since the templates of many local models want the roles to take turns. */
+/** Steps of the user in a row as one, since the templates of many local models want the roles to take turns. */
 function merged(steps: Step[]): Step[] {
   const out: Step[] = [];
   for (const step of steps) {
@@ -57,14 +73,15 @@ function merged(steps: Step[]): Step[] {
   return out;
 }
 
-function messagesOf(step: Step): Record<string, unknown>[] {
-  if (step.role === "user") return [{ role: "user", content: step.text }];
+function messagesOf(step: Step): Message[] {
+  const { marked } = step;
+  if (step.role === "user") return [{ role: "user", content: step.text, marked }];
   const calls = step.calls.map((call) => ({
     id: call.id,
     type: "function",
     function: { name: call.name, arguments: call.arguments },
   }));
-  return [
+  const messages: Message[] = [
     {
       role: "assistant",
       content: step.text || null,
@@ -73,9 +90,38 @@ function messagesOf(step: Step): Record<string, unknown>[] {
     },
     ...step.calls.map((call) => ({ role: "tool", tool_call_id: call.id, content: call.result.text })),
   ];
+  messages.at(-1)!.marked = marked;
+  return messages;
 }
 
-/** The fields that thinking came in. */
+/** The fields that thinking came in. What Anthropic's models think is taken back signed or not at all. */
 function thinkingFields(blocks: unknown[]): Record<string, unknown> {
-  return Object.assign({}, ...blocks.filter((block) => typeof block === "object" && block !== null));
+  const fields: Record<string, unknown> = {};
+  for (const block of blocks) if (typeof block === "object" && block !== null) Object.assign(fields, block);
+  if (Array.isArray(fields.reasoning_details) && fields.reasoning_details.some(isUnsigned)) return {};
+  return fields;
+}
+
+function isUnsigned(detail: { type?: unknown; format?: unknown; signature?: unknown } | null): boolean {
+  return detail?.type === "reasoning.text" && /^anthropic/.test(String(detail.format)) && !detail.signature;
+}
+
+/** OpenRouter hands cache marks on to Anthropic's models, which cache nothing without. */
+function takesMarks({ provider, model }: Addressee): boolean {
+  return provider === "openrouter" && model.startsWith("anthropic/");
+}
+
+/** Contents in parts, with marks at the end of the instructions, at the last message of the turn before, and at the newest. */
+function withMarks(messages: Message[]): unknown[] {
+  const marks = new Set([
+    messages.find(({ role }) => role === "system"),
+    messages.findLast(({ marked }) => marked),
+    messages.at(-1),
+  ]);
+  return messages.map((message) => {
+    const { marked: _, ...rest } = message;
+    if (rest.content === null) return rest;
+    const mark = marks.has(message) ? { cache_control: { type: "ephemeral" } } : {};
+    return { ...rest, content: [{ type: "text", text: rest.content, ...mark }] };
+  });
 }

@@ -3,6 +3,7 @@
 import type { Tokens } from "../log/event.ts";
 import type { Prompt, Stop } from "./model.ts";
 import { type Names, namesOf } from "./names.ts";
+import { schemaRules, sendable } from "./schema.ts";
 import type { StreamEvent } from "./stream.ts";
 import { Trouble, troubleOf } from "./trouble.ts";
 import { type Addressee, type Decoder, type Draft, makerOf, type Manner } from "./wire.ts";
@@ -19,7 +20,7 @@ export function openaiDecoder(prompt: Prompt, to: Addressee, manner: Manner): De
     tokens: { input: 0, output: 0 },
   };
   let ended = false;
-  const names = namesOf(prompt.tools);
+  const names = namesOf(sendable(prompt.tools, schemaRules(to)).map(({ tool }) => tool));
   const draft = (stop: Stop) => draftOf(reply, stop, names, to);
   return {
     take(event) {

@@ -1,6 +1,5 @@
 // Whom a model can be asked of: providers with a key, and runtimes on this machine. A table; who of them answers is choose.ts.
 
-import { Failure } from "../errors.ts";
 import { openai } from "./openai.ts";
 import type { Manner, Wire } from "./wire.ts";
 
@@ -64,10 +63,9 @@ export const runtimes: readonly Runtime[] = [
   { way: "llamacpp", base: "http://127.0.0.1:8080/v1", called: "llama.cpp" },
 ];
 
-/** Wires by name. */
-export function wireNamed(name: "openai" | "anthropic"): Wire {
-  if (name === "openai") return openai;
-  throw new Failure("no_model", { why: "the Anthropic wire is not spoken by this version" });
+/** Wires by name. The other one is loaded where it is spoken. */
+export async function wireNamed(name: "openai" | "anthropic"): Promise<Wire> {
+  return name === "openai" ? openai : (await import("./anthropic.ts")).anthropic;
 }
 
 /** How a provider is asked at first. */

@@ -6,6 +6,7 @@ import { limits } from "../limits.ts";
 import type { Notify } from "../notices.ts";
 import { type Carrier, exchange, type Target } from "./exchange.ts";
 import { type Answer, type Ask, ended, type Model, type ModelFacts } from "./model.ts";
+import { notSent } from "./schema.ts";
 import { Trouble } from "./trouble.ts";
 import type { Draft, Manner } from "./wire.ts";
 
@@ -30,11 +31,18 @@ export interface Trying extends Carrier {
 export function retriedModel(model: AskedModel, trying: Trying): Model {
   // What a provider wants asked otherwise is found once.
   let answerField = model.manner.answerField;
+  const told = new Set<string>();
   return {
     name: model.name,
     provider: model.target.provider,
     facts: model.facts,
     async ask(ask) {
+      const rules = model.target.wire.rules(model.target);
+      for (const { tool, what } of notSent(ask.prompt.tools, rules)) {
+        const sentence = `Of the tool ${tool}, ${what} is not sent to ${model.name}.`;
+        if (!told.has(sentence)) trying.notify("warn", sentence);
+        told.add(sentence);
+      }
       const course = new Course(model, trying, ask, { ...model.manner, answerField });
       const answer = await course.run();
       answerField = course.manner.answerField;

@@ -2,6 +2,7 @@
 // what carries the bytes is exchange.ts, and how often they are carried is retry.ts.
 
 import type { Answer, Prompt } from "./model.ts";
+import type { SchemaRules } from "./schema.ts";
 import type { StreamEvent } from "./stream.ts";
 
 /** What a wire needs to know of whom it speaks to. */
@@ -45,6 +46,8 @@ export interface Wire {
   /** Path of its requests under a provider's base address. */
   readonly path: string;
   headers(key: string | undefined): Record<string, string>;
+  /** What it holds the schemas of tools to. */
+  rules(to: Addressee): SchemaRules;
   /** The request. Its bytes depend on nothing but the arguments. */
   encode(prompt: Prompt, to: Addressee, manner: Manner): string;
   decoder(prompt: Prompt, to: Addressee, manner: Manner): Decoder;

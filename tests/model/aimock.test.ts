@@ -9,21 +9,14 @@ import type { Piece, Prompt } from "../../src/model/model.ts";
 import { silent } from "../../src/notices.ts";
 import { hastyClock, promptOf } from "./fakes.ts";
 
-const mock = new LLMock({ port: 0 });
-before(async () => {
-  await mock.start();
-});
-after(async () => {
-  await mock.stop();
-});
-
 const tool = {
   name: "memory__search",
   description: "Searches.",
   schema: { type: "object", properties: { q: { type: "string" } } },
 };
 
-for (const wire of ["openai"] as const) {
+for (const wire of ["openai", "anthropic"] as const) {
+  const mock = new LLMock({ port: 0 });
   const ask = async (prompt: Prompt) => {
     const pieces: Piece[] = [];
     const model = await chooseModel({ name: "some/model" }, {
@@ -38,6 +31,13 @@ for (const wire of ["openai"] as const) {
   };
 
   describe(`aimock as the ${wire} endpoint`, () => {
+    before(async () => {
+      await mock.start();
+    });
+    after(async () => {
+      await mock.stop();
+    });
+
     it("gives a streamed text with its usage and response id", async () => {
       mock.onMessage(/parcel/, {
         content: "On its way. 🐎",
