@@ -56,10 +56,12 @@ export interface Disk {
 
 /** The disk below `root`. */
 export function openDisk(root: string): Disk {
-  const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW = 0, O_DIRECTORY = 0 } = fs.constants;
+  const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW = 0, O_DIRECTORY = 0, O_NONBLOCK = 0 } =
+    fs.constants;
+  // A pipe in a file's place is opened without waiting for its other end, and refused.
   const flags = {
-    read: O_RDONLY | O_NOFOLLOW,
-    write: O_RDWR | O_NOFOLLOW,
+    read: O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
+    write: O_RDWR | O_NOFOLLOW | O_NONBLOCK,
     create: O_RDWR | O_CREAT | O_NOFOLLOW,
     new: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW,
   };

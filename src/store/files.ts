@@ -32,7 +32,8 @@ export function openFiles({ disk, root, lock, hidden }: FilesParts): FileStore {
     return join(root, ...parts);
   }
 
-  const read = (path: string) => disk.readWhole(path, limits.fileBytesMax)?.bytes;
+  const read = (place: string) =>
+    disk.stat(place)?.kind === "folder" ? undefined : disk.readWhole(place, limits.fileBytesMax)?.bytes;
 
   function* below(folder: string, prefix: string): Generator<FileInfo> {
     for (const name of disk.names(folder).sort()) {

@@ -7,6 +7,7 @@ import { limits } from "../limits.ts";
 import type { Notify } from "../notices.ts";
 import { agentPaths, type Where } from "../paths.ts";
 import { conversationsOver } from "./conversations.ts";
+import { openCopies } from "./copy.ts";
 import { Directory, type Storage } from "./directory.ts";
 import { type Disk, openDisk } from "./disk.ts";
 import { openFiles } from "./files.ts";
@@ -55,7 +56,15 @@ export function openFolderStore(parts: FolderStoreParts): AgentStore {
   const directory = new Directory({ disk, paths, lock, locks, clock, notify, storage, driver });
   const here = conversationsOver(directory, { clock, ids, term });
 
+  const copies = openCopies({
+    disk,
+    paths,
+    way: (thread) => directory.way(thread),
+    read: (thread, from, to) => directory.read(thread, from, to),
+  });
+
   async function close() {
+    copies.close();
     await directory.close();
     for (const opened of drivers.values()) await (await opened).close();
     lock.close();
@@ -71,6 +80,7 @@ export function openFolderStore(parts: FolderStoreParts): AgentStore {
     : here;
   return {
     conversations: { ...conversations, close },
+    copy: copies.answered,
     own: openFiles({ disk, root: paths.own, lock, hidden: ["key", "lock", "turns", "files", "run"] }),
     files: openFiles({ disk, root: paths.files, lock, hidden: ["chats"] }),
   };

@@ -116,16 +116,30 @@ export function openLog({ disk, paths, older, notify }: LogParts): Keeping {
     const starts: number[] = [];
     let seq: number | undefined;
     for (const { at, bytes } of linesBack(read, before.end, end, limits.endBytes)) {
-      seq ??= checked(bytes, at, undefined).seq;
-      if (starts.push(at) === limits.placesKept || (before.end === 0 && end - at > limits.endBytes)) break;
+      if (seq === undefined) seq = checked(bytes, at, undefined).seq;
+      else if (starts.length === 1) follows(bytes, seq, starts[0] as number);
+      starts.push(at);
+      // Of a file that is new here, which may be long, the last lines are enough. One that grew is followed line by line.
+      const isEnough = before.end === 0 && end - at > limits.endBytes / 2;
+      if (isEnough || starts.length === limits.placesKept) break;
     }
-    // A file that is new here may be long: its last lines are enough. One that grew is followed line by line.
     const places = [...before.places, ...starts.reverse()].slice(-limits.placesKept);
     if (seq === undefined) return { ...before, size, end, rest };
-    if (before.end > 0 && starts.length < limits.placesKept && seq !== before.seq + starts.length) {
+    const isCounted = before.end > 0
+      ? starts.length < limits.placesKept
+      : starts.length === 1 && starts[0] === 0;
+    if (isCounted && seq !== before.seq + starts.length) {
       for (const _ of inOrder(before.handle, before.end, end, before.seq + 1)) { /* tells where */ }
     }
     return { handle: before.handle, size, end, seq, places, rest };
+  }
+
+  /** The last line's number must follow that of the line before, where that can be read: it says how many there are. */
+  function follows(before: Uint8Array, seq: number, at: number): void {
+    const line = readLine(before);
+    if ("seq" in line && line.seq + 1 !== seq) {
+      throw damaged(at, `number ${seq} stands where ${line.seq + 1} should`);
+    }
   }
 
   /** Where the last whole line ends, at `floor` or behind it, and what stands behind it. */
