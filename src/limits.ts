@@ -82,6 +82,20 @@ export const limits = {
   windowMessages: 32,
   /** Longest answer where neither the settings nor the facts of the model say. */
   answerTokens: 8192,
+  /** A window's start is found within so many of the newest events. */
+  checkpointEvents: 32,
+  /** How far back a window is looked for in a conversation that no answer of ours ever marked. */
+  windowSearchEvents: 20_000,
+  /** Tokens that the conversation always has, however large instructions and tools are. */
+  windowRoomMin: 1024,
+  summaryTokensMin: 256,
+  summaryTokensMax: 2048,
+  /** Rounds in which notes are saved before a summary. */
+  noteRoundsMax: 2,
+  /** No text is cut below this, tokens. */
+  cutTokensMin: 32,
+  /** Code points of the first message that stays, quoted where a summary is asked for. */
+  quoteCharsMax: 120,
   /** Code points of a name in a message's head. */
   headNameCharsMax: 64,
   notesBytesMax: 4 * KiB,

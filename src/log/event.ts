@@ -110,6 +110,8 @@ export const eventSchemas = {
     calls: v.optional(v.array(callSchema)),
     /** The window that begins with this summary. */
     window: v.optional(checkpointSchema),
+    /** Why it is none: nothing left the window by it. */
+    failed: v.optional(v.string()),
   }),
   recovered: v.looseObject({
     ...base,

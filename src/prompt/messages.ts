@@ -5,12 +5,15 @@
 import { isAnswer } from "../log/conversation.ts";
 import type { EndedEvent, Event, Kept, MessageEvent, ModelEvent, SummaryEvent } from "../log/event.ts";
 import type { PromptMessage } from "../model/model.ts";
+import { tokensOf } from "./tokens.ts";
 
 /** One message of a prompt, and where it stands in its conversation. */
 export interface Placed {
   message: PromptMessage;
   /** Number of its event, or of the one that it belongs to. */
   seq: number;
+  /** Roughly, whole: the same for ever. */
+  tokens: number;
   /** Somebody speaks and all before is answered or ended: a window may begin here. */
   begins: boolean;
   /** An answer, or the end of a turn without one: all before it is settled. */
@@ -23,6 +26,7 @@ export const words = {
     "Outcome unknown: this call was begun, and no result of it was kept. It may have taken effect. It was not made again.",
   stopped: "[This was stopped on request, before the answer was complete.]",
   continued: "[The conversation goes on from here.]",
+  leftOut: "[What came between is left out here, for it does not fit.]",
   again: "[Answer now what was said above and has no answer yet.]",
   summary: "[Summary of all that was said before, written by you when it left your window.]",
 } as const;
@@ -37,8 +41,9 @@ export function placedMessages(events: readonly Kept[], from = 0): Placed[] {
   let settled = true;
   let newest = 0;
 
-  function put(seq: number, message: PromptMessage): void {
-    placed.push({ message, seq, begins: message.role === "user" && settled, settles: false });
+  function put(event: { seq: number }, message: PromptMessage): void {
+    const begins = message.role === "user" && settled;
+    placed.push({ message, seq: event.seq, tokens: counted(event, message), begins, settles: false });
     settled = false;
   }
   function settle(): void {
@@ -47,12 +52,13 @@ export function placedMessages(events: readonly Kept[], from = 0): Placed[] {
     settled = true;
   }
   function note(seq: number, text: string): void {
-    placed.push({ message: { role: "user", text }, seq, begins: false, settles: false });
+    placed.push(noteAt(seq, text));
   }
   /** Puts the waiting messages that a request up to number `upto` held. */
   function hear(upto: number): void {
-    for (const { seq, head, text } of waiting) {
-      if (seq <= upto) put(seq, { role: "user", text: head === "" ? text : `${head}\n${text}` });
+    for (const event of waiting) {
+      const { head, text } = event;
+      if (event.seq <= upto) put(event, { role: "user", text: head === "" ? text : `${head}\n${text}` });
     }
     waiting = waiting.filter(({ seq }) => seq > upto);
   }
@@ -65,12 +71,12 @@ export function placedMessages(events: readonly Kept[], from = 0): Placed[] {
     const { seq, text, thinking, model, provider } = event;
     // Ids by place, so that they are unique whatever a provider or another harness called them.
     const calls = (event.calls ?? []).map((call, at) => ({ ...call, id: `c${seq}_${at}` }));
-    put(seq, { role: "model", text, calls, ...(thinking ? { thinking } : {}), model, provider });
+    put(event, { role: "model", text, calls, ...(thinking ? { thinking } : {}), model, provider });
     for (const [at, call] of calls.entries()) {
       const result = results.get(event.calls![at]!.id)?.shift();
       const { tool } = call;
       const heard = result ? { text: result.text, ok: result.ok } : { text: words.unknown, ok: true };
-      put(result?.seq ?? seq, { role: "result", call: call.id, tool, ...heard });
+      put(result ?? { seq }, { role: "result", call: call.id, tool, ...heard });
     }
     if (isAnswer(event)) settle();
     // The piece of an answer that was stopped: nobody may take it for a whole one.
@@ -107,6 +113,44 @@ export function placedMessages(events: readonly Kept[], from = 0): Placed[] {
   hear(Infinity);
   const first = placed.findIndex(({ seq, message }) => message.role === "user" && seq === from);
   return first > 0 ? placed.slice(first) : placed;
+}
+
+/** Only what was answered or ended: without what has come since. */
+export function answeredOnly(placed: readonly Placed[]): Placed[] {
+  return placed.slice(0, placed.findLastIndex(({ settles }) => settles) + 1);
+}
+
+/** Something that the harness itself says. */
+export function noteAt(seq: number, text: string): Placed {
+  const message = { role: "user", text } as const;
+  return { message, seq, tokens: tokensOf(message), begins: false, settles: false };
+}
+
+/** The messages by what belongs together: each that somebody said, and each round with its results. */
+export function blocksOf(placed: readonly Placed[]): Placed[][] {
+  const blocks: Placed[][] = [];
+  for (const one of placed) {
+    const last = blocks.at(-1);
+    if (one.message.role === "result" && last) last.push(one);
+    else blocks.push([one]);
+  }
+  return blocks;
+}
+
+/** Rough tokens of these messages. */
+export function sizeOf(placed: readonly Placed[]): number {
+  return placed.reduce((sum, { tokens }) => sum + tokens, 0);
+}
+
+const counts = new WeakMap<object, number>();
+
+/** A message is made from its event alone, so that it is counted once. */
+function counted(event: object, message: PromptMessage): number {
+  const known = counts.get(event);
+  if (known !== undefined) return known;
+  const tokens = tokensOf(message);
+  counts.set(event, tokens);
+  return tokens;
 }
 
 type Results = Map<string, Extract<Event, { type: "result" }>[]>;

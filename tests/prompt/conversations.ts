@@ -2,7 +2,15 @@
 // ones that no turn would write.
 
 import fc from "fast-check";
-import { type Event, keep, type Kept, type ModelEvent, type Tokens } from "../../src/log/event.ts";
+import {
+  type Checkpoint,
+  type Event,
+  keep,
+  type Kept,
+  type ModelEvent,
+  type Tokens,
+} from "../../src/log/event.ts";
+import type { Newest } from "../../src/prompt/window.ts";
 
 export const tokens: Tokens = { input: 1, output: 1 };
 const at = "2026-12-01T09:00:00.000Z";
@@ -17,39 +25,89 @@ export type Step =
   | { step: "fail" }
   | { step: "crash" };
 
-const text = fc.oneof(fc.string({ maxLength: 40 }), fc.constantFrom("漢字 🙂", "[a]\nb", "x".repeat(300)));
+function timeOf(seq: number): string {
+  return new Date(Date.parse(at) + seq * 1000).toISOString();
+}
+
+/** A log as a process finds it that has nothing of it at hand but its newest events; `reads` counts the events read. */
+export function tailOf(log: readonly Kept[]): Newest & { reads: number } {
+  let first = Math.max(0, log.length - 32);
+  const tail = {
+    reads: log.length - first,
+    get events() {
+      return log.slice(first);
+    },
+    reach(seq: number) {
+      const to = Math.max(0, Math.min(first, seq - 1));
+      tail.reads += first - to;
+      first = to;
+      return Promise.resolve();
+    },
+    one: (seq: number) => Promise.resolve(log[seq - 1]),
+  };
+  return tail;
+}
+
+/** Nobody ever wrote where the window began. */
+export function withoutCheckpoints(log: readonly Kept[]): Kept[] {
+  return log.map((kept) => {
+    if (kept.event?.type !== "model") return kept;
+    const { window: _, ...event } = kept.event;
+    return keep(event);
+  });
+}
+
+const text = fc.oneof(
+  fc.string({ maxLength: 40 }),
+  fc.constantFrom("漢字 🙂", "[a]\nb", "x".repeat(300), "y".repeat(900)),
+);
 const came = fc.array(text, { maxLength: 2 });
 
-export const steps: fc.Arbitrary<Step[]> = fc.array(
-  fc.oneof(
-    { weight: 3, arbitrary: fc.record({ step: fc.constant("message" as const), text }) },
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        step: fc.constant("round" as const),
-        text,
-        calls: fc.integer({ min: 1, max: 3 }),
-        results: fc.integer({ min: 0, max: 3 }),
-        came,
-      }),
-    },
-    { weight: 4, arbitrary: fc.record({ step: fc.constant("answer" as const), text, came }) },
-    fc.record({ step: fc.constant("stop" as const), text, came }),
-    fc.record({ step: fc.constant("fail" as const) }),
-    fc.record({ step: fc.constant("crash" as const) }),
-  ),
-  { minLength: 1, maxLength: 30 },
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ step: fc.constant("message" as const), text }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      step: fc.constant("round" as const),
+      text,
+      calls: fc.integer({ min: 1, max: 3 }),
+      results: fc.integer({ min: 0, max: 3 }),
+      came,
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ step: fc.constant("answer" as const), text, came }) },
+  fc.record({ step: fc.constant("stop" as const), text, came }),
+  fc.record({ step: fc.constant("fail" as const) }),
+  fc.record({ step: fc.constant("crash" as const) }),
 );
+export const steps = fc.array(step, { minLength: 1, maxLength: 40 });
+/** Enough to outgrow a small window a few times. */
+export const manySteps = fc.array(step, { minLength: 40, maxLength: 120, size: "max" });
 
-/** The log that turns would write by these steps. `asked` is called with what is kept whenever the model would be asked. */
-export function played(steps: Step[], asked: (log: Kept[]) => void = () => {}): Kept[] {
+/** What stands around the turns: told what is kept whenever the model would be asked, and after each answer. */
+export interface Around {
+  /** Gives the checkpoint that the answer records. */
+  asked?(log: Kept[]): Checkpoint | undefined | void;
+  /** Gives the event that follows the answer. */
+  answered?(log: Kept[]): Event | undefined;
+}
+
+/** The log that turns would write by these steps. */
+export function played(steps: Step[], { asked, answered }: Around = {}): Kept[] {
   const log: Kept[] = [];
   const next = () => log.length + 1;
   const write = (event: Event) => void log.push(keep(event));
   const say = (text: string, role: "owner" | "other" = "owner") =>
-    write({ seq: next(), at, type: "message", from: { role }, head: `[head ${next()}]`, text });
+    write({
+      seq: next(),
+      at: timeOf(next()),
+      type: "message",
+      from: { role },
+      head: `[head ${next()}]`,
+      text,
+    });
   const said = (text: string) => ({
-    at,
+    at: timeOf(next()),
     turn: "t",
     round: 1,
     text,
@@ -59,10 +117,11 @@ export function played(steps: Step[], asked: (log: Kept[]) => void = () => {}): 
     tokens,
     ms: 1,
   });
+  let window: Checkpoint | undefined;
   let owed = false;
   /** The model is asked, and these messages come meanwhile; gives the number up to which it saw. */
   const ask = (came: string[]): number => {
-    asked([...log]);
+    window = asked?.([...log]) ?? undefined;
     const upto = log.length;
     for (const one of came) say(one);
     return upto;
@@ -96,7 +155,9 @@ export function played(steps: Step[], asked: (log: Kept[]) => void = () => {}): 
       }
     } else if (step.step === "answer") {
       const upto = ask(step.came);
-      write({ ...said(step.text), seq: next(), type: "model", upto });
+      write({ ...said(step.text), seq: next(), type: "model", upto, ...(window ? { window } : {}) });
+      const after = answered?.([...log]);
+      if (after) write(after);
       owed = step.came.length > 0;
     } else if (step.step === "stop") {
       const upto = ask(step.came);
@@ -105,7 +166,7 @@ export function played(steps: Step[], asked: (log: Kept[]) => void = () => {}): 
       write({ seq: next(), at, type: "ended", turn: "t", upto, reason: "asked" });
       owed = step.came.length > 0;
     } else if (step.step === "fail") {
-      asked([...log]);
+      asked?.([...log]);
       write({
         seq: next(),
         at,

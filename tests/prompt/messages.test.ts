@@ -163,7 +163,9 @@ describe("a conversation as messages", () => {
     fc.assert(
       fc.property(steps, (steps) => {
         const requests: string[][] = [];
-        played(steps, (log) => requests.push(promptOf(log).map((message) => JSON.stringify(message))));
+        const asked = (log: Kept[]) =>
+          void requests.push(promptOf(log).map((message) => JSON.stringify(message)));
+        played(steps, { asked });
         for (const [index, request] of requests.entries()) {
           const next = requests[index + 1]?.slice(0, request.length) ?? request;
           assert.deepEqual(next, request);
