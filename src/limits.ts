@@ -67,6 +67,12 @@ export const limits = {
   /** Events written in one step where many are copied, and their bytes. */
   copyEvents: 1024,
   copyBytes: 4 * MiB,
+  /** A conversation half put in place that nobody added to for so long is given up. */
+  stagedMsMax: 60 * minute,
+  /** Rows removed in one step. */
+  removeRows: 1000,
+  /** What stays of SQLite's write-ahead file once it was taken over. */
+  walBytesKept: 4 * MiB,
   /** One read of a log. */
   readBytes: 256 * KiB,
   /** The first read from the end of a log. */

@@ -26,8 +26,8 @@ export interface AgentPaths {
   /** The workspace. */
   files: string;
   chats: string;
-  /** The SQLite driver's file. */
-  sqlite: string;
+  /** The one file that a driver of this machine keeps conversations in. */
+  driver(name: string): string;
   conversation(thread: string): ConversationPaths;
 }
 
@@ -69,7 +69,7 @@ export function agentPaths(agent: string, where: Where): AgentPaths {
     turn: (thread) => join(turns, threadFolder(thread)),
     files,
     chats,
-    sqlite: join(chats, "events.sqlite"),
+    driver: (name) => join(chats, `events.${name}`),
     conversation: (thread) => conversationPaths(join(chats, threadFolder(thread))),
   };
 }

@@ -104,7 +104,8 @@ export class Directory implements Driver {
         return keeping?.append(append, sync);
       });
     });
-    return kept ?? (await this.#driver(thread)).append(thread, append);
+    // The lease is kept here, so that the driver has nothing to hold its key against.
+    return kept ?? (await this.#driver(thread)).append(thread, { ...append, key: undefined });
   }
 
   async threads(after: string | undefined, limit: number): Promise<ThreadInfo[]> {

@@ -1,7 +1,10 @@
 // The seams of what is kept: a conversation store as a turn sees it, the much smaller driver that one is made from,
-// and the agent's other files. Nothing here runs; stores.ts makes a ConversationStore from any Driver.
+// and the agent's other files. Nothing here runs; conversations.ts makes a ConversationStore from any Driver.
 
+import type { Clock, Ids } from "../clock.ts";
+import type { Fetch } from "../fetch.ts";
 import type { Kept } from "../log/event.ts";
+import type { Notify } from "../notices.ts";
 
 /** How a conversation is kept. A driver's name stands for itself. */
 export type Way = "log" | "compact" | (string & Record<never, never>);
@@ -189,9 +192,35 @@ export interface AgentStore {
   copy?(thread: string, newest: readonly Kept[]): Promise<void>;
 }
 
+/** What the module of a driver exports: the package `lnk-NAME`, or `drivers/NAME/mod.ts` here. */
+export interface DriverModule {
+  /** Opens the driver for one agent. May throw; asked again then at the next use. */
+  openDriver(parts: DriverParts): Driver | Promise<Driver>;
+}
+
+/** What a driver is opened with. */
+export interface DriverParts {
+  agent: string;
+  /** `[storage.NAME]` of the agent's settings, unchecked. */
+  settings: Record<string, unknown>;
+  /** Whether an event is on the disk itself before anybody is told of it, where that is the driver's to say. */
+  sync: boolean;
+  /** For a driver of this machine: its one file, and the folder below which it follows no symbolic link. */
+  file: { root: string; path: string };
+  /** A name for a thread: a-z, 0-9, `_`, `-` and `~`, at most 100 long, and no two threads' the same. */
+  threadFolder(thread: string): string;
+  clock: Clock;
+  ids: Ids;
+  fetch: Fetch;
+  notify: Notify;
+}
+
 /**
  * What a driver (lnk-<name>) brings: events, and small documents replaced by compare-and-swap. Everything else (leases, marks,
- * tools) is made from these by stores.ts, once for all drivers.
+ * tools) is made from these by conversations.ts, once for all drivers.
+ *
+ * Failures are those of ConversationStore. A driver sends a write again by itself, with its token, while it cannot know whether it
+ * was done, and throws `store_failed` where it cannot tell in the end.
  */
 export interface Driver {
   readonly name: string;
@@ -200,9 +229,12 @@ export interface Driver {
   last(thread: string): Promise<number>;
   read(thread: string, from: number, to?: number): AsyncIterable<string>;
   readBack(thread: string, before: number | undefined, limit: number): Promise<string[]>;
+  /** With `key`: only where the driver's own `turn` document of the thread has `lease.key` of that value, else `lease_lost`. */
   append(thread: string, append: Append): Promise<{ again?: true }>;
+  /** `tools`, where given, is the `tools` document (a JSON array) that stands after; else none does. `turn` stays. */
   put(thread: string, lines: AsyncIterable<string>, options: PutOptions): Promise<{ events: number }>;
   threads(after: string | undefined, limit: number): Promise<ThreadInfo[]>;
+  /** Removes events and documents. No error where there is nothing. */
   forget(thread: string): Promise<void>;
   readonly documents: Documents;
   close(): Promise<void>;

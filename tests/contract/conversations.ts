@@ -470,7 +470,7 @@ function lease(key: string, more: Partial<Lease> = {}): Lease {
 
 /** All lines of a thread, from and to a number. */
 export async function all(
-  store: ConversationStore,
+  store: Pick<ConversationStore, "read">,
   thread: string,
   from = 1,
   to?: number,
@@ -482,7 +482,7 @@ export async function all(
 
 /** Appends the lines, some at a time. */
 export async function fill(
-  store: ConversationStore,
+  store: Pick<ConversationStore, "append">,
   thread: string,
   lines: string[],
   atOnce = 7,
