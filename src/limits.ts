@@ -134,6 +134,11 @@ export const limits = {
   modelProbeMs: 500,
   /** What was not there is asked for again after this. */
   modelProbeAgainMs: 15 * second,
+  /** What a runtime says it runs a model with stands this long. */
+  modelFactsMs: 30 * second,
+  /** A runtime that loads a model, so that it can say with what window. */
+  modelLoadMs: minute,
+  factsFileBytesMax: MiB,
   /** Settings whose chosen model a process keeps at hand. */
   modelsKept: 256,
   // Process

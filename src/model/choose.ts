@@ -4,19 +4,20 @@
 import { failedBy, Failure } from "../errors.ts";
 import { addressUnder, type Fetch, getJson, onceFetch, originOf } from "../fetch.ts";
 import { limits } from "../limits.ts";
+import {
+  type Candidate,
+  type Environment,
+  setCandidates,
+  wayOf,
+  type Where,
+  withoutPrefix,
+} from "./candidates.ts";
 import { demoModel, demoName } from "./demo.ts";
 import type { Target } from "./exchange.ts";
+import { mergeFacts, shippedFacts, userFactsReader } from "./facts.ts";
+import { runtimeFactsReader } from "./local.ts";
 import type { Model, ModelFacts } from "./model.ts";
-import {
-  type Keyed,
-  keyed,
-  mannerOf,
-  type Runtime,
-  runtimes,
-  type Way,
-  ways,
-  wireNamed,
-} from "./providers.ts";
+import { isLocal, mannerOf, type Runtime, runtimes, wireNamed } from "./providers.ts";
 import { retriedModel, type Trying } from "./retry.ts";
 
 /** The part of an agent's settings that says who answers. An empty text counts as unset. */
@@ -27,9 +28,12 @@ export interface Wanted {
 }
 
 export interface ModelWorld extends Omit<Trying, "fetch"> {
-  environment: Readonly<Record<string, string | undefined>>;
+  /** What providers.ts lists as `variables`, at least. */
+  environment: Environment;
   /** The platform's; guarded here. */
   fetch: Fetch;
+  /** The user's file of model facts, `~/.lnk/model-facts.toml`. */
+  factsFile?: string;
 }
 
 /**
@@ -82,18 +86,6 @@ interface Chosen {
   found: boolean;
 }
 
-/** Somebody who might answer. */
-interface Candidate {
-  way: Way;
-  wire: "openai" | "anthropic";
-  base: string;
-  key?: string;
-  /** Where the key or the address came from, for people. */
-  from: string;
-  /** The maker's or runtime's name before the model's own, which is not sent. */
-  prefix?: string;
-}
-
 async function choose(wanted: Wanted, world: ModelWorld): Promise<Chosen> {
   const name = wanted.name || undefined, via = wayOf(wanted.via), url = wanted.url || undefined;
   if (via === "demo" || (!via && !url && name === demoName)) {
@@ -121,108 +113,6 @@ function whyNone(name: string | undefined, missing: string[]): string {
   }: ${looked}; see [model] name, via and url`;
 }
 
-function wayOf(via: string | undefined): Way | undefined {
-  if (!via) return undefined;
-  const way = ways.find((known) => known === via);
-  if (!way) {
-    throw new Failure("no_model", {
-      why: `[model] via is ${JSON.stringify(via)}, which is none of ${ways.join(", ")}`,
-    });
-  }
-  return way;
-}
-
-interface Where {
-  name: string | undefined;
-  via: Way | undefined;
-  url: string | undefined;
-}
-
-/** Whoever is set by settings or environment and may serve the model, in order. What is not is said in `missing`. */
-function setCandidates(environment: ModelWorld["environment"], where: Where, missing: string[]): Candidate[] {
-  const { name, via, url } = where;
-  const runtime = runtimes.find(({ way }) => way === via);
-  if (runtime) {
-    return url
-      ? [{ way: runtime.way, wire: "openai", base: url, from: "[model] url", prefix: runtime.way }]
-      : [];
-  }
-  const named = !via && !url && runtimes.some(({ way }) => name?.startsWith(`${way}/`));
-  const candidates: Candidate[] = [];
-  const proxy = !via || via === "proxy" ? proxyCandidate(environment, url, missing) : undefined;
-  if (proxy) candidates.push(proxy);
-  // An address that settings name is asked and nobody else, lest a typing mistake sends a conversation elsewhere.
-  if ((url && !via) || via === "proxy" || named) return candidates;
-  for (const provider of keyed) {
-    if (via && via !== provider.way) continue;
-    const candidate = keyedCandidate(provider, environment, where, missing);
-    if (candidate) candidates.push(candidate);
-  }
-  return candidates;
-}
-
-function proxyCandidate(
-  environment: ModelWorld["environment"],
-  url: string | undefined,
-  missing: string[],
-): Candidate | undefined {
-  const proxy = environment.LNK_MODEL_URL || undefined;
-  const base = url ?? proxy;
-  if (!base) {
-    missing.push("LNK_MODEL_URL is not set");
-    return undefined;
-  }
-  const wire = environment.LNK_MODEL_WIRE || "openai";
-  if (wire !== "openai" && wire !== "anthropic") {
-    throw new Failure("no_model", {
-      why: `LNK_MODEL_WIRE is ${JSON.stringify(wire)}; it is openai or anthropic`,
-    });
-  }
-  // The proxy's key is not for an address of another host.
-  const own = !url || !proxy || originOf(url) === originOf(proxy);
-  const key = own ? keyIn(environment, "LNK_MODEL_KEY") : undefined;
-  return { way: "proxy", wire, base, ...(key ? { key } : {}), from: url ? "[model] url" : "LNK_MODEL_URL" };
-}
-
-function keyedCandidate(
-  provider: Keyed,
-  environment: ModelWorld["environment"],
-  { name, via, url }: Where,
-  missing: string[],
-): Candidate | undefined {
-  const { way, maker, keyFrom, baseFrom, wire } = provider;
-  const bare = name !== undefined && !name.includes("/");
-  const serves = maker === undefined
-    ? name === undefined || via === way || !bare
-    : name === undefined || name.startsWith(`${maker}/`) || (via === way && bare);
-  if (!serves) {
-    if (via) missing.push(`${way} serves only ${maker}/… models`);
-    return undefined;
-  }
-  const key = keyIn(environment, keyFrom);
-  if (!key) {
-    missing.push(`${keyFrom} is not set`);
-    return undefined;
-  }
-  const other = baseFrom && environment[baseFrom.name];
-  const base = url ?? (other ? other.replace(/\/+$/, "") + baseFrom.under : provider.base);
-  return { way, wire, base, key, from: keyFrom, ...(maker ? { prefix: maker } : {}) };
-}
-
-/** A key from the environment. Some error texts tell the header they refuse, so that an unusable key is refused here. */
-function keyIn(environment: ModelWorld["environment"], name: string): string | undefined {
-  const key = environment[name]?.trim();
-  if (!key) return undefined;
-  if (!/^[\x21-\x7e]+$/.test(key)) {
-    throw new Failure("no_model", { why: `${name} holds characters that no key has` });
-  }
-  return key;
-}
-
-function withoutPrefix(name: string, prefix: string | undefined): string {
-  return prefix && name.startsWith(`${prefix}/`) ? name.slice(prefix.length + 1) : name;
-}
-
 async function targetOf(candidate: Candidate, sent: string): Promise<Target> {
   const { way, base, key } = candidate;
   const wire = await wireNamed(candidate.wire);
@@ -245,14 +135,54 @@ async function modelOf(
   world: ModelWorld,
 ): Promise<Model> {
   const target = await targetOf(candidate, sent);
-  const facts = (): Promise<ModelFacts> => Promise.resolve({});
+  const { prefix, way, base, from } = candidate;
+  const fetch = onceFetch(world.fetch);
+  const known = prefix ? `${prefix}/${sent}` : name ?? sent;
+  const user = userFactsReader(world.factsFile, world.notify);
+  const runtime = isLocal(way)
+    ? runtimeFactsReader({ way, base, called: from, fetch, clock: world.clock }, sent, { load: true })
+    : undefined;
   return retriedModel({
-    name: name ?? (candidate.prefix ? `${candidate.prefix}/${sent}` : sent),
+    name: name ?? known,
     target,
-    facts,
-    manner: mannerOf(candidate.way),
-    advice: `check ${candidate.from} and [model] name`,
-  }, { ...world, fetch: onceFetch(world.fetch) });
+    facts: async () => mergeFacts(await user(known), await runtime?.(), await shippedFacts(known)),
+    manner: async () => ({ ...mannerOf(way), endless: (await user(known))?.facts.finish === false }),
+    cutsSilently: runtime !== undefined,
+    advice: `check ${from} and [model] name`,
+  }, { ...world, fetch });
+}
+
+/** What is known of a model by its name, whether or not it can be asked now: for `model show`. Loads nothing. */
+export async function factsOf(
+  name: string,
+  world: Pick<ModelWorld, "fetch" | "clock" | "notify" | "factsFile">,
+): Promise<ModelFacts> {
+  const found = runtimes.find(({ way }) => name.startsWith(`${way}/`));
+  const runtime = found && runtimeFactsReader(
+    { ...found, fetch: onceFetch(world.fetch), clock: world.clock },
+    withoutPrefix(name, found.way),
+    { load: false },
+  );
+  const user = userFactsReader(world.factsFile, world.notify);
+  return mergeFacts(await user(name), await runtime?.(), await shippedFacts(name));
+}
+
+/**
+ * The model that stands in: `[model] fallback`, reached as the first one is where that serves it, else by whatever does.
+ * Undefined where none is set, or it is the first one itself.
+ */
+export async function chooseFallback(
+  choose: (wanted: Wanted) => Promise<Model>,
+  { name, fallback, via, url }: Wanted & { fallback?: string },
+): Promise<Model | undefined> {
+  if (!fallback || fallback === name) return undefined;
+  if (!via && !url) return await choose({ name: fallback });
+  try {
+    return await choose({ name: fallback, via, url });
+  } catch (failure) {
+    if (!failedBy(failure, "no_model")) throw failure;
+    return await choose({ name: fallback });
+  }
 }
 
 /** The first model that a provider lists, of those that answer in words. */

@@ -15,7 +15,7 @@ export interface Prompt {
   /** The sections in order, each whole text; joined by a blank line where a wire has one text. */
   instructions: string[];
   tools: ToolSpec[];
-  /** Whether the model may call: `none` still sends the tools, so that the cache holds. */
+  /** Whether the model may call. `none` still sends the tools, so that the cache holds, tells the model, and drops calls made all the same. */
   choice: "auto" | "none";
   messages: PromptMessage[];
   /** Index of the last message of the turn before, for a cache mark; -1 for none. */
@@ -58,14 +58,25 @@ export interface Ask {
   onPiece(piece: Piece): void;
 }
 
-/** What is known of a model. Unknown fields are left out; tokens. */
+/** What is known of a model. Unknown fields are left out; sizes in tokens. */
 export interface ModelFacts {
   window?: number;
   answerMax?: number;
+  /** The window it was trained for, where nobody says which it is run with: counts only up to `[window] unknown`. */
+  trained?: number;
   /** Where the window came from, for people. */
   from?: string;
   images?: boolean;
+  tools?: boolean;
+  thinking?: boolean;
+  /** False for a server that ends its stream with no finish reason: the end of the stream is then the end of the answer. */
+  finish?: boolean;
+  /** Where each field came from, for people. */
+  sources?: Partial<Record<FactName, string>>;
 }
+
+/** A field of facts that has a value of its own. */
+export type FactName = Exclude<keyof ModelFacts, "from" | "sources">;
 
 /** The reason with which a turn that was asked to end aborts its model call. */
 export const ended: unique symbol = Symbol("ended");

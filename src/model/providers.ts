@@ -15,6 +15,12 @@ export const ways = [
   "demo",
 ] as const;
 export type Way = (typeof ways)[number];
+export type LocalWay = "ollama" | "lmstudio" | "llamacpp";
+
+/** Whether it is a runtime on this machine. */
+export function isLocal(way: Way): way is LocalWay {
+  return runtimes.some((runtime) => runtime.way === way);
+}
 
 /** A provider with a key of its own. */
 export interface Keyed {
@@ -30,7 +36,7 @@ export interface Keyed {
 
 /** A runtime on this machine. Its models stand under its name, which is not sent. */
 export interface Runtime {
-  way: Way;
+  way: LocalWay;
   base: string;
   called: string;
 }
@@ -61,6 +67,14 @@ export const runtimes: readonly Runtime[] = [
   { way: "ollama", base: "http://127.0.0.1:11434/v1", called: "Ollama" },
   { way: "lmstudio", base: "http://127.0.0.1:1234/v1", called: "LM Studio" },
   { way: "llamacpp", base: "http://127.0.0.1:8080/v1", called: "llama.cpp" },
+];
+
+/** Every variable of the environment that is read to choose a model. */
+export const variables: readonly string[] = [
+  "LNK_MODEL_URL",
+  "LNK_MODEL_KEY",
+  "LNK_MODEL_WIRE",
+  ...keyed.flatMap(({ keyFrom, baseFrom }) => baseFrom ? [keyFrom, baseFrom.name] : [keyFrom]),
 ];
 
 /** Wires by name. The other one is loaded where it is spoken. */

@@ -5,7 +5,7 @@ import { Failure } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Notify } from "../notices.ts";
 import { type Carrier, exchange, type Target } from "./exchange.ts";
-import { type Answer, type Ask, ended, type Model, type ModelFacts } from "./model.ts";
+import { type Answer, type Ask, ended, type Model, type ModelFacts, type Prompt } from "./model.ts";
 import { notSent } from "./schema.ts";
 import { Trouble } from "./trouble.ts";
 import type { Draft, Manner } from "./wire.ts";
@@ -15,8 +15,10 @@ export interface AskedModel {
   name: string;
   target: Target;
   facts(): Promise<ModelFacts>;
-  /** How it is asked at first. */
-  manner: Manner;
+  /** How it is asked at first, as it stands now. */
+  manner(): Promise<Manner>;
+  /** It is a runtime that cuts a prompt over its window without a word. */
+  cutsSilently?: boolean;
   /** What to do where the key or the model's name is refused, for people. */
   advice?: string;
 }
@@ -30,8 +32,12 @@ export interface Trying extends Carrier {
 /** The model, asked with retries. */
 export function retriedModel(model: AskedModel, trying: Trying): Model {
   // What a provider wants asked otherwise is found once.
-  let answerField = model.manner.answerField;
+  let answerField: Manner["answerField"] | undefined;
   const told = new Set<string>();
+  const tellOnce = (sentence: string) => {
+    if (!told.has(sentence)) trying.notify("warn", sentence);
+    told.add(sentence);
+  };
   return {
     name: model.name,
     provider: model.target.provider,
@@ -39,21 +45,39 @@ export function retriedModel(model: AskedModel, trying: Trying): Model {
     async ask(ask) {
       const rules = model.target.wire.rules(model.target);
       for (const { tool, what } of notSent(ask.prompt.tools, rules)) {
-        const sentence = `Of the tool ${tool}, ${what} is not sent to ${model.name}.`;
-        if (!told.has(sentence)) trying.notify("warn", sentence);
-        told.add(sentence);
+        tellOnce(`Of the tool ${tool}, ${what} is not sent to ${model.name}.`);
       }
-      const course = new Course(model, trying, ask, { ...model.manner, answerField });
+      const manner = await model.manner();
+      const course = new Course(model, trying, ask, {
+        ...manner,
+        answerField: answerField ?? manner.answerField,
+      });
       const answer = await course.run();
-      answerField = course.manner.answerField;
+      if (course.otherField) answerField = course.manner.answerField;
+      if (model.cutsSilently && wasCut(ask.prompt, answer)) {
+        tellOnce(
+          `${model.name} read only a part of its prompt: the window it is run with is too small; see [window] max.`,
+        );
+      }
       return answer;
     },
   };
 }
 
+/** Whether far fewer tokens were read than any tokenizer makes of the prompt: eight characters to a token are too many. */
+function wasCut({ instructions, messages }: Prompt, { tokens }: Answer): boolean {
+  const chars = [...instructions, ...messages.map(({ text }) => text)].reduce(
+    (sum, text) => sum + text.length,
+    0,
+  );
+  return tokens.input > 0 && tokens.input < chars / 8;
+}
+
 /** One ask from its first try to its end. */
 class Course {
   manner: Manner;
+  /** The longest answer is named otherwise here than it was at first. */
+  otherField = false;
   readonly #model: AskedModel;
   readonly #trying: Trying;
   readonly #ask: Ask;
@@ -113,8 +137,9 @@ class Course {
     if (trouble.kind === "thinking" && this.manner.thinking) {
       this.manner = { ...this.manner, thinking: false };
     } else if (
-      trouble.kind === "answer_field" && this.manner.answerField === this.#model.manner.answerField
+      trouble.kind === "answer_field" && !this.otherField
     ) {
+      this.otherField = true;
       const other = this.manner.answerField === "max_tokens" ? "max_completion_tokens" : "max_tokens";
       this.manner = { ...this.manner, answerField: other };
     } else return false;

@@ -40,7 +40,8 @@ export function roomOf(
   offered: readonly ToolSpec[],
 ): Room {
   const { max, unknown } = settings.window;
-  const window = max > 0 ? max : facts.window ?? unknown;
+  // A window that it was only trained for counts up to the unknown one: it is seldom the one that it is run with.
+  const window = max > 0 ? max : facts.window ?? Math.min(facts.trained ?? unknown, unknown);
   const from = max > 0
     ? "[window] max"
     : facts.window === undefined
