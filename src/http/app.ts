@@ -14,6 +14,15 @@ import { statusRoutes } from "./status.ts";
 export function createApp(parts: Parts): Hono<Env> {
   const app = new Hono<Env>();
   const routes = allRoutes(parts);
+  let description: Promise<unknown> | undefined;
+  routes.push({
+    method: "GET",
+    path: "/openapi.json",
+    handle: async (door) => {
+      description ??= import("./openapi.ts").then(({ describeWire }) => describeWire(routes, parts.version));
+      return door.json(await description as object);
+    },
+  });
 
   app.use("/agents/:agent/*", async (door, next) => {
     door.set("agent", authorize(parts.agents, door.req.param("agent"), door.req.header("authorization")));
