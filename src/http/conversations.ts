@@ -1,15 +1,16 @@
-// The doors of conversations: their list, one's events (once, or followed), its text for people. Whole conversations are
-// copied and removed in whole.ts.
+// The doors of conversations: their list, one's events (once, or followed), its text for people; one
+// copied up to a message, or removed.
 
 import { asFailure, failedBy, Failure } from "../errors.ts";
 import { limits } from "../limits.ts";
+import { transcript } from "../log/transcript.ts";
 import { checkThread } from "../names.ts";
 import type { ConversationStore } from "../store/seams.ts";
 import { wantsStream } from "./asp.ts";
-import { readQuery } from "./body.ts";
+import { readForm, readQuery } from "./body.ts";
 import { streamHeaders } from "./caller.ts";
 import { type Door, factsOf, type Parts, type Route } from "./door.ts";
-import { eventsQuery, listQuery } from "./schemas.ts";
+import { eventsQuery, forkBody, listQuery } from "./schemas.ts";
 import { comment, frame } from "./sse.ts";
 
 export function conversationRoutes(parts: Parts): Route[] {
@@ -17,12 +18,51 @@ export function conversationRoutes(parts: Parts): Route[] {
   return [
     { method: "GET", path, handle: list },
     { method: "GET", path: `${path}/:thread/events`, handle: (door) => events(parts, door) },
+    { method: "GET", path: `${path}/:thread/text`, handle: (door) => text(parts, door) },
+    { method: "POST", path: `${path}/:thread/fork`, handle: (door) => fork(parts, door) },
+    { method: "DELETE", path: `${path}/:thread`, handle: (door) => remove(parts, door) },
   ];
 }
 
 /** The thread of the path. */
 export function threadIn(door: Door): string {
   return checkThread(door.req.param("thread") ?? "");
+}
+
+async function text(parts: Parts, door: Door): Promise<Response> {
+  const { conversations: store } = door.get("agent").store;
+  const thread = threadIn(door);
+  await lastOf(store, thread);
+  const pieces = transcript(store.read(thread, 1))[Symbol.asyncIterator]();
+  return new Response(streamOf(readable(parts, await pieces.next(), pieces)), {
+    headers: { "content-type": "text/markdown; charset=utf-8" },
+  });
+}
+
+/** A text's pieces; damage met midway is told at its end. */
+async function* readable(
+  parts: Parts,
+  first: IteratorResult<string>,
+  pieces: AsyncIterator<string>,
+): AsyncGenerator<string> {
+  try {
+    for (let next = first; !next.done; next = await pieces.next()) yield next.value;
+  } catch (thrown) {
+    yield `> ${told(parts, thrown).message}\n`;
+  } finally {
+    await pieces.return?.();
+  }
+}
+
+async function fork(parts: Parts, door: Door): Promise<Response> {
+  const body = await readForm(door.req.raw, forkBody);
+  const { events } = await parts.turns.fork(door.get("agent"), threadIn(door), body);
+  return door.json({ thread: body.as, events }, 201);
+}
+
+async function remove(parts: Parts, door: Door): Promise<Response> {
+  await parts.turns.remove(door.get("agent"), threadIn(door));
+  return door.body(null, 204);
 }
 
 async function list(door: Door): Promise<Response> {
@@ -140,7 +180,7 @@ function told(parts: Parts, thrown: unknown): Failure {
 }
 
 /** A body of texts, made only as fast as they are read. */
-export function streamOf(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+function streamOf(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream<Uint8Array>({
     async pull(controller) {

@@ -8,6 +8,7 @@ import { type Accepted, say } from "./accept.ts";
 import { Desks, type Here, type Running, type TurnParts } from "./desk.ts";
 import { recover, type Recovery, sweep } from "./handover.ts";
 import type { Caller, Say } from "./news.ts";
+import { type Fork, fork, remove, whole } from "./whole.ts";
 
 export type { TurnParts } from "./desk.ts";
 
@@ -27,6 +28,12 @@ export interface Turns {
   running(agent: string): number;
   /** Waits for all turns, at most this long; then leaves the rest to recovery, whole. */
   drain(deadlineMs: number): Promise<{ left: number }>;
+  /** Copies what was before a message into a new conversation. Throws `not_found`, `invalid`, `exists`, `turn_running`. */
+  fork(agent: Agent, thread: string, as: Fork): Promise<{ events: number }>;
+  /** Removes a conversation. Throws `not_found`, `turn_running`. */
+  remove(agent: Agent, thread: string): Promise<void>;
+  /** Runs `work` while nobody else works on the conversation. Throws `turn_running`. */
+  whole<Value>(agent: Agent, thread: string, work: () => Promise<Value>): Promise<Value>;
   /** Lets go of what is at hand of an agent's conversations. */
   drop(agent: string, thread?: string): void;
 }
@@ -40,6 +47,9 @@ export function createTurns(parts: TurnParts): Turns {
     sweep: (agent) => sweep(here, agent),
     running: (agent) => here.desks.busy(agent).length,
     drain: (deadlineMs) => drain(here, deadlineMs),
+    fork: (agent, thread, as) => fork(here, agent, thread, as),
+    remove: (agent, thread) => remove(here, agent, thread),
+    whole: (agent, thread, work) => whole(here, agent, thread, work),
     drop: (agent, thread) => here.desks.drop(agent, thread),
   };
 }

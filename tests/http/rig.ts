@@ -103,6 +103,9 @@ export function makeRig(names: string[] = ["mia", "leo"], options: { clock?: Clo
         handed: async (whole) => void (rig.handed += whole && !request.keep ? 1 : 0),
       };
     },
+    fork: async () => ({ events: 1 }),
+    remove: async () => {},
+    whole: (_agent, _thread, work) => work(),
     running: () => rig.running,
     drain: async () => ({ left: 0 }),
     sweep: async () => ({ finishing: 0 }),
