@@ -79,6 +79,8 @@ export const limits = {
   endBytes: 32 * KiB,
   /** A lease and marks, or narrowed tools. */
   documentBytesMax: 16 * MiB,
+  /** The first read of a file that is read whole. */
+  wholeBytes: 16 * KiB,
   /** A file read whole through the store. */
   fileBytesMax: 64 * MiB,
   /** Events of a conversation kept at hand between turns, at least. */

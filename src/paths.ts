@@ -1,7 +1,7 @@
 // Every path of an agent, from one function of it. Pure: nothing here touches a disk. Nobody else joins paths to its home.
 
 import { createHash } from "node:crypto";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve, sep } from "node:path";
 import { limits } from "./limits.ts";
 import { checkAgent } from "./names.ts";
 
@@ -55,28 +55,28 @@ export interface ConversationPaths {
 /** All paths of `agent`. Throws `agent_invalid`. */
 export function agentPaths(agent: string, where: Where): AgentPaths {
   checkAgent(agent);
-  const own = "own" in where ? where.own : join(where.home, agent);
+  const own = "own" in where ? resolve(where.own) : resolve(where.home, agent);
   const files = join(own, "files"), chats = join(files, "chats"), turns = join(own, "turns");
   return {
     agent,
     own,
-    run: join("own" in where ? dirname(own) : where.home, "run"),
+    run: join(dirname(own), "run"),
     lock: join(own, "lock"),
     settings: join(own, "config.json"),
     key: join(own, "key"),
     toolLists: join(own, "tool-lists.json"),
     turns,
-    turn: (thread) => join(turns, threadFolder(thread)),
+    turn: (thread) => turns + sep + threadFolder(thread),
     files,
     chats,
     driver: (name) => join(chats, `events.${name}`),
-    conversation: (thread) => conversationPaths(join(chats, threadFolder(thread))),
+    conversation: (thread) => conversationPaths(chats + sep + threadFolder(thread)),
   };
 }
 
 /** What may stand in `folder`, a conversation's. */
 export function conversationPaths(folder: string): ConversationPaths {
-  const at = (name: string) => join(folder, name);
+  const at = (name: string) => folder + sep + name;
   return {
     folder,
     log: at("events.jsonl"),

@@ -315,7 +315,7 @@ export class Directory implements Driver {
     const { disk, notify, paths } = this.#parts;
     try {
       const { thread: path } = conversationPaths(`${paths.chats}/${name}`);
-      const thread = new TextDecoder().decode(disk.readWhole(path, 4 * limits.threadPointsMax)?.bytes);
+      const thread = new TextDecoder().decode(disk.readWhole(path, 4 * limits.threadPointsMax));
       if (threadFolder(thread) === name) return thread;
     } catch { /* told below */ }
     notify("warn", `A folder in chats does not say its thread, so it is not listed: ${name}.`);

@@ -2,8 +2,9 @@
 // the root. What the steps are for stands elsewhere; tests put a disk in its place that fills up or dies at a given step.
 
 import fs from "node:fs";
-import { basename, dirname, join, relative, sep } from "node:path";
+import { dirname, relative, sep } from "node:path";
 import { Failure } from "../errors.ts";
+import { limits } from "../limits.ts";
 
 /** What is told of a file without following it. */
 export interface Stat {
@@ -33,10 +34,10 @@ export interface Disk {
   read(file: number, into: Uint8Array, at: number): number;
   /** Writes all of it or throws. */
   write(file: number, bytes: Uint8Array, at: number): void;
-  /** The whole file and what is told of it; undefined where there is none. Throws `store_failed` over `bytesMax`. */
-  readWhole(path: string, bytesMax: number): { bytes: Uint8Array; stat: Stat } | undefined;
+  /** The whole file; undefined where there is none. Throws `store_failed` over `bytesMax`. */
+  readWhole(path: string, bytesMax: number): Uint8Array | undefined;
   /** Puts a whole file in place in one step: whoever looks sees the old one or the new one, whatever ends this process. */
-  writeWhole(path: string, bytes: Uint8Array, options: { sync: boolean; mode?: number }): Stat;
+  writeWhole(path: string, bytes: Uint8Array, options: { sync: boolean; mode?: number }): void;
   truncate(file: number, size: number): void;
   /** Brings what was written to the disk itself. */
   sync(file: number): void;
@@ -54,8 +55,8 @@ export interface Disk {
   names(path: string): string[];
 }
 
-/** The disk below `root`. */
-export function openDisk(root: string): Disk {
+/** The disk below `root`. Others than the harness write in the folder `workspace` of it: there nothing that was seen once is trusted. */
+export function openDisk(root: string, workspace?: string): Disk {
   const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW = 0, O_DIRECTORY = 0, O_NONBLOCK = 0 } =
     fs.constants;
   // A pipe in a file's place is opened without waiting for its other end, and refused.
@@ -75,6 +76,10 @@ export function openDisk(root: string): Disk {
     }
   }
 
+  /** Folders outside of the workspace that were seen to be no links. */
+  const trusted = new Set<string>();
+  const isOwn = (path: string) => workspace === undefined || !`${path}${sep}`.startsWith(workspace + sep);
+
   const named = (path: string) => relative(root, path) || path;
 
   // Asks first whether anything is there: on Deno an error of the system costs ten times that. A link to nothing counts as nothing
@@ -91,25 +96,48 @@ export function openDisk(root: string): Disk {
     }
   }
 
-  /** Throws where a part of the way from the root to `path` is a link; `path` itself included where `whole`. */
-  function guard(path: string, whole: boolean): void {
-    const parts = relative(root, path).split(sep);
-    if (parts[0] === "..") throw new Failure("store_failed", { why: `${path} lies outside of ${root}` });
-    if (!whole) parts.pop();
-    let at = root;
-    for (const part of parts) {
-      at = join(at, part);
-      if (look(at)?.kind === "link") throw new Failure("link_refused", { path: named(at) });
+  /** Throws where a part of the way from the root to `path` is a link; `path` itself included where `whole`. False where a part is missing. */
+  function guard(path: string, whole: boolean): boolean {
+    if (path === root) return true;
+    if (!path.startsWith(root) || path[root.length] !== sep) {
+      throw new Failure("store_failed", { why: `${path} lies outside of ${root}` });
+    }
+    for (let end = root.length;;) {
+      const next = path.indexOf(sep, end + 1);
+      if (next === -1 && !whole) return true;
+      const part = next === -1 ? path : path.slice(0, next);
+      if (!trusted.has(part)) {
+        const kind = look(part)?.kind;
+        if (kind === "link") throw new Failure("link_refused", { path: named(part) });
+        if (kind === undefined) return false;
+        if (kind === "folder" && isOwn(part)) trusted.add(part);
+      }
+      if (next === -1) return true;
+      end = next;
     }
   }
 
+  /** A file that is longer than the first read, whole. */
+  function rest(file: number, path: string, bytesMax: number): Uint8Array {
+    for (let bytes = new Uint8Array(Math.min(2 * first.length, bytesMax + 1));;) {
+      const done = disk.read(file, bytes, 0);
+      if (done > bytesMax) {
+        throw new Failure("store_failed", { why: `${named(path)} is over ${bytesMax} bytes` });
+      }
+      if (done < bytes.length) return bytes.subarray(0, done);
+      bytes = new Uint8Array(Math.min(4 * bytes.length, bytesMax + 1));
+    }
+  }
+
+  const first = new Uint8Array(limits.wholeBytes);
   const disk: Disk = {
     root,
     stat,
     statOpen: (file) => told(fs.fstatSync(file)),
 
     open(path, how, mode = 0o600) {
-      if (how === "create" || how === "new") guard(path, false);
+      const isGuarded = isOwn(path);
+      if (isGuarded || how === "create" || how === "new") guard(path, false);
       let file: number;
       try {
         file = fs.openSync(path, flags[how], mode);
@@ -118,6 +146,7 @@ export function openDisk(root: string): Disk {
         if (codeOf(error) === "ELOOP") throw new Failure("link_refused", { path: named(path) });
         throw failureOf(error, named(path));
       }
+      if (isGuarded) return file;
       try {
         // Looked at after the opening: a part that became a link in between shows as one, or as another file.
         guard(path, true);
@@ -155,39 +184,35 @@ export function openDisk(root: string): Disk {
     },
 
     readWhole(path, bytesMax) {
+      if (!fs.existsSync(path)) return undefined;
       const file = disk.open(path, "read");
       if (file === undefined) return undefined;
       try {
-        const stat = disk.statOpen(file);
-        if (stat.size > bytesMax) {
-          throw new Failure("store_failed", { why: `${named(path)} is over ${bytesMax} bytes` });
-        }
-        const bytes = new Uint8Array(stat.size);
-        return { bytes: bytes.subarray(0, disk.read(file, bytes, 0)), stat };
+        const done = disk.read(file, first, 0);
+        if (done < first.length && done <= bytesMax) return first.slice(0, done);
+        return rest(file, path, bytesMax);
       } finally {
         fs.closeSync(file);
       }
     },
 
     writeWhole(path, bytes, { sync, mode = 0o600 }) {
-      guard(path, false);
+      const folder = path.slice(0, path.lastIndexOf(sep));
+      if (!guard(path, false)) disk.makeFolder(folder);
       // Always the same name, so that what a dead process left is written over by the next.
-      const beside = join(dirname(path), `.${basename(path)}.tmp`);
-      return step(path, () => {
+      const beside = `${folder}${sep}.${path.slice(folder.length + 1)}.tmp`;
+      step(path, () => {
         const file = fs.openSync(beside, flags.create | O_TRUNC, mode);
         try {
           disk.write(file, bytes, 0);
           if (sync) fs.fdatasyncSync(file);
-          const found = told(fs.fstatSync(file));
           fs.renameSync(beside, path);
-          return found;
+          if (sync) disk.syncFolder(folder);
         } catch (error) {
-          fs.unlinkSync(beside);
+          disk.remove(beside);
           throw error;
         } finally {
           fs.closeSync(file);
-          guard(path, false);
-          if (sync) disk.syncFolder(dirname(path));
         }
       });
     },
@@ -199,7 +224,7 @@ export function openDisk(root: string): Disk {
     makeFolder(path) {
       if (stat(path)?.kind === "folder") return guard(path, true), false;
       const missing: string[] = [];
-      for (let at = path; at !== root && !stat(at); at = dirname(at)) missing.unshift(at);
+      for (let at = path; at !== root && !look(at); at = dirname(at)) missing.unshift(at);
       guard(path, true);
       return step(path, () => {
         if (!stat(root)) fs.mkdirSync(root, { mode: 0o700, recursive: true });

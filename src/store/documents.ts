@@ -2,11 +2,12 @@
 // Each is replaced under the agent's lock by one rename; a reader sees the old text or the new one and needs no lock.
 
 import { createHash } from "node:crypto";
+import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import { limits } from "../limits.ts";
 import { type AgentPaths, folderThread, threadFolder } from "../paths.ts";
-import type { Disk, Stat } from "./disk.ts";
-import { parseRecord } from "./lease.ts";
+import type { Disk } from "./disk.ts";
+import { parseRecord, type TurnRecord } from "./lease.ts";
 import type { Lock } from "./lock.ts";
 import type { Document, DocumentKind, Documents, ProcessLocks } from "./seams.ts";
 import { Warm } from "./warm.ts";
@@ -31,44 +32,56 @@ export interface FolderDocuments extends Documents {
   remove(thread: string): void;
 }
 
+/** A document as it was last seen on the disk. */
+interface Kept {
+  bytes: Uint8Array;
+  document: Document;
+  record: TurnRecord | undefined;
+}
+
 export function openDocuments(parts: DocumentParts): FolderDocuments {
   const { disk, paths, lock, locks, clock, makeFolder, threads } = parts;
-  const kept = new Warm<{ stat: Stat; document: Document }>(2 * limits.conversationsWarm);
+  const kept = new Warm<Kept>(2 * limits.conversationsWarm);
   const pathOf = (thread: string, kind: DocumentKind) =>
     kind === "turn" ? paths.turn(thread) : paths.conversation(thread).tools;
 
-  function read(path: string): Document | undefined {
-    const stat = disk.stat(path);
-    if (!stat) return undefined;
+  function read(path: string): Kept | undefined {
+    const bytes = disk.readWhole(path, limits.documentBytesMax);
+    if (!bytes) return undefined;
     const known = kept.get(path);
-    if (known && isSame(known.stat, stat)) return aged(known.document, stat);
-    const whole = disk.readWhole(path, limits.documentBytesMax);
-    if (!whole) return undefined;
-    const text = new TextDecoder().decode(whole.bytes);
-    const document = { text, tag: tagOf(text) };
-    kept.set(path, { stat: whole.stat, document });
-    return aged(document, whole.stat);
+    // Compared as bytes: cheaper than asking the system whether the file changed, and surer.
+    return known && Buffer.compare(known.bytes, bytes) === 0
+      ? known
+      : keep(path, bytes, new TextDecoder().decode(bytes));
   }
 
-  // The file's time is this machine's, as the clock is: what tells of holders elsewhere, who have no lock here.
-  const aged = (document: Document, stat: Stat) => ({
-    ...document,
-    ageMs: Math.max(0, clock.now() - stat.changed),
-  });
+  function keep(path: string, bytes: Uint8Array, text: string): Kept {
+    const now = { bytes, document: { text, tag: tagOf(text) }, record: parseRecord(text) };
+    kept.set(path, now);
+    return now;
+  }
 
   function write(thread: string, kind: DocumentKind, text: string): string {
     if (kind === "tools") makeFolder(thread);
-    else if (!disk.stat(paths.turns)) disk.makeFolder(paths.turns);
     const path = pathOf(thread, kind);
-    const document = { text, tag: tagOf(text) };
-    const stat = disk.writeWhole(path, new TextEncoder().encode(text), { sync: isLasting(kind, text) });
-    kept.set(path, { stat, document });
+    const { bytes, document, record } = keep(path, new TextEncoder().encode(text), text);
+    // Losing an untaken answer or narrowed tools at a power cut would lose more than a lease that is dead then anyway.
+    disk.writeWhole(path, bytes, { sync: kind === "tools" || (record?.marks.untaken.length ?? 0) > 0 });
     return document.tag;
   }
 
+  /** The document, and its age where a holder elsewhere, who has no lock here, is told by it: the file's time is this machine's. */
+  function aged(path: string): Document | undefined {
+    const found = read(path);
+    if (!found?.record?.lease || found.record.lease.holder.lock !== undefined) return found?.document;
+    const { changed } = disk.stat(path) ?? { changed: 0 };
+    return { ...found.document, ageMs: Math.max(0, clock.now() - changed) };
+  }
+
   function turnOf(folder: string): { thread: string; document: Document } | undefined {
-    const document = read(`${paths.turns}/${folder}`);
-    const thread = folderThread(folder) ?? (document && parseRecord(document.text)?.thread);
+    const path = join(paths.turns, folder);
+    const document = aged(path);
+    const thread = folderThread(folder) ?? kept.get(path)?.record?.thread;
     return document && thread !== undefined && threadFolder(thread) === folder
       ? { thread, document }
       : undefined;
@@ -77,11 +90,11 @@ export function openDocuments(parts: DocumentParts): FolderDocuments {
   return {
     locks,
 
-    get: (thread, kind) => Promise.resolve().then(() => read(pathOf(thread, kind))),
+    get: (thread, kind) => Promise.resolve().then(() => aged(pathOf(thread, kind))),
 
     swap(thread, kind, tag, text) {
       return lock.alone(() => {
-        const current = read(pathOf(thread, kind));
+        const current = read(pathOf(thread, kind))?.document;
         if ((current?.tag ?? null) !== tag) return { swapped: false, current };
         if (text !== null) return { swapped: true, tag: write(thread, kind, text) };
         kept.drop(pathOf(thread, kind));
@@ -98,15 +111,14 @@ export function openDocuments(parts: DocumentParts): FolderDocuments {
           );
         }
         return threads().flatMap((thread) => {
-          const document = read(pathOf(thread, kind));
+          const document = read(pathOf(thread, kind))?.document;
           return document ? { thread, document } : [];
         });
       });
     },
 
     leaseKey(thread) {
-      const document = read(paths.turn(thread));
-      return document && parseRecord(document.text)?.lease?.key;
+      return read(paths.turn(thread))?.record?.lease?.key;
     },
 
     remove(thread) {
@@ -119,14 +131,4 @@ export function openDocuments(parts: DocumentParts): FolderDocuments {
 /** Names a text. */
 function tagOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
-}
-
-/** The same file, unchanged. */
-function isSame(a: Stat, b: Stat): boolean {
-  return a.inode === b.inode && a.changed === b.changed && a.size === b.size;
-}
-
-/** Whether losing the text at a power cut would lose more than a lease that is dead then anyway. */
-function isLasting(kind: DocumentKind, text: string): boolean {
-  return kind === "tools" || (parseRecord(text)?.marks.untaken.length ?? 0) > 0;
 }

@@ -33,7 +33,7 @@ export function openFiles({ disk, root, lock, hidden }: FilesParts): FileStore {
   }
 
   const read = (place: string) =>
-    disk.stat(place)?.kind === "folder" ? undefined : disk.readWhole(place, limits.fileBytesMax)?.bytes;
+    disk.stat(place)?.kind === "folder" ? undefined : disk.readWhole(place, limits.fileBytesMax);
 
   function* below(folder: string, prefix: string): Generator<FileInfo> {
     for (const name of disk.names(folder).sort()) {

@@ -37,7 +37,7 @@ export interface FolderStoreParts {
 export function openFolderStore(parts: FolderStoreParts): AgentStore {
   const { agent, where, clock, ids, notify, term = limits.leaseTermMs } = parts;
   const paths = agentPaths(agent, where);
-  const disk = parts.disk ?? openDisk(paths.own);
+  const disk = parts.disk ?? openDisk(paths.own, paths.files);
   const lock = openLock(disk, paths.lock, clock);
   const locks = parts.locks ?? processLocks(paths.run, ids);
   const storage = parts.storage ?? (() => ({ way: "log", sync: true }));

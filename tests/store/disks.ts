@@ -1,6 +1,7 @@
 // Disks for tests: one that counts what is read, one that fills up, one that dies at a step as a process does.
 
 import { Failure } from "../../src/errors.ts";
+import { join } from "node:path";
 import { type Disk, openDisk } from "../../src/store/disk.ts";
 
 /** Steps that change something on the disk. */
@@ -18,7 +19,7 @@ const changing = [
 
 /** A disk that adds up the bytes read. */
 export function countingDisk(root: string): Disk & { bytesRead: number } {
-  const disk = openDisk(root);
+  const disk = openDisk(root, join(root, "files"));
   const counting = Object.assign(Object.create(disk) as Disk, {
     bytesRead: 0,
     read(file: number, into: Uint8Array, at: number) {
@@ -35,7 +36,7 @@ export class Died extends Error {}
 
 /** A disk of a process that is killed before its step number `steps`, half a write done; `taken` counts what it came to. */
 export function dyingDisk(root: string, steps: number): Disk & { taken: number } {
-  const disk = openDisk(root);
+  const disk = openDisk(root, join(root, "files"));
   const dying = Object.assign(Object.create(disk) as Disk, { taken: 0 });
   for (const name of changing) {
     Object.assign(dying, {
@@ -54,7 +55,7 @@ export function dyingDisk(root: string, steps: number): Disk & { taken: number }
 
 /** A disk with room for so many bytes more; `room` may be given more later. */
 export function smallDisk(root: string, room: number): Disk & { room: number } {
-  const disk = openDisk(root);
+  const disk = openDisk(root, join(root, "files"));
   const small = Object.assign(Object.create(disk) as Disk, {
     room,
     write(file: number, bytes: Uint8Array, at: number) {
