@@ -175,6 +175,9 @@ const table = {
 /** Every code of a failure. */
 export type FailureCode = keyof typeof table;
 
+/** All of them. */
+export const failureCodes = Object.keys(table) as FailureCode[];
+
 /** One thing wrong with an input: where, and what. */
 export interface Issue {
   path: string;
