@@ -6,6 +6,7 @@ import { aspRoutes } from "./asp.ts";
 import { authorize } from "./auth.ts";
 import { conversationRoutes } from "./conversations.ts";
 import { type Env, factsOf, type Parts, type Route } from "./door.ts";
+import { eventRoutes } from "./events.ts";
 import { linkRoutes } from "./link.ts";
 import { openaiRoutes } from "./openai.ts";
 import { settingsRoutes } from "./settings.ts";
@@ -61,6 +62,7 @@ export function allRoutes(parts: Parts): Route[] {
     ...statusRoutes(parts),
     ...aspRoutes(parts),
     ...conversationRoutes(parts),
+    ...eventRoutes(parts),
     ...settingsRoutes(),
     ...linkRoutes(parts),
     ...openaiRoutes(parts),

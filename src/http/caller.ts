@@ -73,7 +73,7 @@ export function jsonCaller({ clock, signal }: CallerParts, wire: Wire): Answerin
   const { promise: taken, resolve: settle } = Promise.withResolvers<boolean>();
   const replied = new AbortController();
   const reply = (status: number, body: unknown, headers: Record<string, string> = {}) => {
-    replied.abort();
+    replied.abort("replied");
     flow.push(new TextEncoder().encode(JSON.stringify(body)));
     flow.end();
     resolve(new Response(flow.body, { status, headers: { ...jsonHeaders, ...wire.headers, ...headers } }));
@@ -105,7 +105,7 @@ export function jsonCaller({ clock, signal }: CallerParts, wire: Wire): Answerin
   }
   flow.taken.then((whole) => {
     settle(whole);
-    replied.abort();
+    replied.abort("replied");
     resolve(nobody());
   });
   return { caller, response };

@@ -69,7 +69,7 @@ export function createHandler(given: HandlerParts): Handler {
       drained.abort();
       const over = new AbortController();
       if (connections) await Promise.race([connections, clock.sleep(deadlineMs, over.signal)]);
-      over.abort();
+      over.abort("over");
       return await parts.turns.drain(Math.max(0, deadlineMs - (clock.mono() - began)));
     },
   };

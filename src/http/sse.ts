@@ -17,7 +17,7 @@ export interface KeepAlive {
 /** Pushes a comment after each `limits.keepAliveMs` of silence, until the flow is over. */
 export function keepAlive(clock: Clock, flow: Outflow): KeepAlive {
   const over = new AbortController();
-  flow.taken.then(() => over.abort());
+  flow.taken.then(() => over.abort("over"));
   let last = clock.mono();
   const beat = async () => {
     while (!over.signal.aborted) {
