@@ -28,10 +28,12 @@ function encode(prompt: Prompt, to: Addressee, manner: Manner): string {
     tools: tools.length > 0,
   });
   const system = prompt.instructions.filter((text) => text.trim() !== "").join("\n\n").toWellFormed();
-  const messages = [
-    ...(system ? [{ role: "system", content: system }] : []),
-    ...merged(steps).flatMap(messagesOf),
-  ];
+  const messages: Message[] = system ? [{ role: "system", content: system }] : [];
+  let marked: Message | undefined;
+  for (const step of merged(steps)) {
+    messages.push(...messagesOf(step));
+    if (step.marked) marked = messages.at(-1);
+  }
   return JSON.stringify({
     model: to.model,
     [manner.answerField]: prompt.answerMax,
@@ -49,15 +51,15 @@ function encode(prompt: Prompt, to: Addressee, manner: Manner): string {
         })),
       }
       : {}),
-    messages: takesMarks(to) ? withMarks(messages) : messages.map(({ marked: _, ...message }) => message),
+    messages: takesMarks(to) ? inParts(messages, marked) : messages,
     ...(prompt.choice === "none" && tools.length > 0 ? { tool_choice: "none" } : {}),
   });
 }
 
 interface Message {
   role: string;
-  content: string | null;
-  marked?: boolean;
+  /** In parts where some of them are marked. */
+  content: string | null | Record<string, unknown>[];
   [field: string]: unknown;
 }
 
@@ -73,25 +75,21 @@ function merged(steps: Step[]): Step[] {
   return out;
 }
 
+/** The messages of a step; the last one ends it. */
 function messagesOf(step: Step): Message[] {
-  const { marked } = step;
-  if (step.role === "user") return [{ role: "user", content: step.text, marked }];
-  const calls = step.calls.map((call) => ({
-    id: call.id,
+  if (step.role === "user") return [{ role: "user", content: step.text }];
+  const said: Message = { role: "assistant", content: step.text || null };
+  if (step.thinking?.wire === "openai") Object.assign(said, thinkingFields(step.thinking.blocks));
+  if (step.calls.length === 0) return [said];
+  said.tool_calls = step.calls.map(({ id, name, arguments: given }) => ({
+    id,
     type: "function",
-    function: { name: call.name, arguments: call.arguments },
+    function: { name, arguments: given },
   }));
-  const messages: Message[] = [
-    {
-      role: "assistant",
-      content: step.text || null,
-      ...(step.thinking?.wire === "openai" ? thinkingFields(step.thinking.blocks) : {}),
-      ...(calls.length > 0 ? { tool_calls: calls } : {}),
-    },
-    ...step.calls.map((call) => ({ role: "tool", tool_call_id: call.id, content: call.result.text })),
+  return [
+    said,
+    ...step.calls.map(({ id, result }) => ({ role: "tool", tool_call_id: id, content: result.text })),
   ];
-  messages.at(-1)!.marked = marked;
-  return messages;
 }
 
 /** The fields that thinking came in. What Anthropic's models think is taken back signed or not at all. */
@@ -112,16 +110,11 @@ function takesMarks({ provider, model }: Addressee): boolean {
 }
 
 /** Contents in parts, with marks at the end of the instructions, at the last message of the turn before, and at the newest. */
-function withMarks(messages: Message[]): unknown[] {
-  const marks = new Set([
-    messages.find(({ role }) => role === "system"),
-    messages.findLast(({ marked }) => marked),
-    messages.at(-1),
-  ]);
+function inParts(messages: readonly Message[], marked: Message | undefined): Message[] {
+  const marks = new Set([messages.find(({ role }) => role === "system"), marked, messages.at(-1)]);
   return messages.map((message) => {
-    const { marked: _, ...rest } = message;
-    if (rest.content === null) return rest;
+    if (message.content === null) return message;
     const mark = marks.has(message) ? { cache_control: { type: "ephemeral" } } : {};
-    return { ...rest, content: [{ type: "text", text: rest.content, ...mark }] };
+    return { ...message, content: [{ type: "text", text: message.content, ...mark }] };
   });
 }

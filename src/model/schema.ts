@@ -14,11 +14,14 @@ export function schemaRules({ model }: { model: string }): SchemaRules {
   return /anthropic|claude/i.test(model) ? "strict" : "plain";
 }
 
-/** The tools that can be sent, each with its mended schema. Of two with one name, the first. */
-export function sendable(
-  tools: readonly ToolSpec[],
-  rules: SchemaRules,
-): { tool: ToolSpec; schema: Schema }[] {
+/** A tool that can be sent, with its mended schema, which is one object for as long as the tool is. */
+export interface Sendable {
+  tool: ToolSpec;
+  schema: Schema;
+}
+
+/** The tools that can be sent. Of two with one name, the first. */
+export function sendable(tools: readonly ToolSpec[], rules: SchemaRules): Sendable[] {
   const names = new Set<string>();
   return tools.flatMap((tool) => {
     const { schema } = mendedOf(tool, rules);
@@ -63,8 +66,10 @@ export function mend(schema: unknown, rules: SchemaRules): Mended {
       }
       lost.push(...named.left.map((name) => `its property ${JSON.stringify(name)}`));
     }
-    if (JSON.stringify(root).length > limits.toolSchemaCharsMax) throw new Unmendable("too large");
-    return { schema: root, lost };
+    const text = JSON.stringify(root);
+    if (text.length > limits.toolSchemaCharsMax) throw new Unmendable("too large");
+    // Objects as a parser makes them are written much faster, and these are written in every request.
+    return { schema: JSON.parse(text), lost };
   } catch (error) {
     if (error instanceof Unmendable) return { lost: [`the tool: its schema is ${error.message}`] };
     throw error;
