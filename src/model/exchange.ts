@@ -50,11 +50,7 @@ export async function exchange(
     });
     watch.heard();
     if (!response.ok) throw await refusal(response, target, carrier.clock.now());
-    if (/\bjson\b/i.test(response.headers.get("content-type") ?? "")) {
-      whole(decoder.takeWhole(await wholeReply(response)));
-    } else {
-      await takeStream(response, decoder, watch, whole);
-    }
+    await takeReply(response, decoder, watch, whole);
     return decoder.answer();
   } catch (error) {
     if (ask.signal.aborted) {
@@ -81,25 +77,19 @@ async function refusal(response: Response, target: Target, now: number): Promise
   return troubleOf({ status, headers, text, secrets: target.secrets, now });
 }
 
-async function wholeReply(response: Response): Promise<unknown> {
-  const text = await readText(response, limits.modelAnswerBytesMax, { strict: true });
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new Trouble("again", "the reply is no whole JSON", { cause });
-  }
-}
-
-async function takeStream(
+/** Takes a reply as it comes: events, or one JSON of a server that does not stream. Which it is shows in its first
+ * character, since what servers say of its type is often wrong. */
+async function takeReply(
   response: Response,
   decoder: Decoder,
   watch: Watch,
   onText: (text: string) => void,
 ): Promise<void> {
   if (!response.body) throw new Trouble("again", "the reply is empty");
-  const events = eventReader(limits.modelAnswerBytesMax);
   const reader = response.body.getReader();
-  let bytes = 0;
+  const events = eventReader(limits.modelAnswerBytesMax);
+  const json = wholeJson();
+  let bytes = 0, isJson: boolean | undefined;
   try {
     while (!decoder.done) {
       const { value, done } = await nextChunk(reader, decoder, watch);
@@ -108,7 +98,10 @@ async function takeStream(
       if (bytes > limits.modelAnswerBytesMax) {
         throw new Trouble("refused", `the answer is over ${limits.modelAnswerBytesMax} bytes`);
       }
-      for (const event of done ? events.end() : events.feed(value)) onText(decoder.take(event));
+      if (value) isJson ??= startsJson(value);
+      if (isJson && done) onText(decoder.takeWhole(json.end()));
+      else if (isJson) json.feed(value!);
+      else for (const event of done ? events.end() : events.feed(value)) onText(decoder.take(event));
       if (done) return;
     }
   } catch (error) {
@@ -117,6 +110,29 @@ async function takeStream(
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+/** Whether a reply that starts so is JSON; undefined where it starts with blanks. */
+function startsJson(bytes: Uint8Array): boolean | undefined {
+  const first = bytes.find((byte) => byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09);
+  return first === undefined ? undefined : first === 0x7b;
+}
+
+function wholeJson() {
+  const decoder = new TextDecoder();
+  let text = "";
+  return {
+    feed: (bytes: Uint8Array) => {
+      text += decoder.decode(bytes, { stream: true });
+    },
+    end: (): unknown => {
+      try {
+        return JSON.parse(text + decoder.decode());
+      } catch (cause) {
+        throw new Trouble("again", "the reply is no whole JSON", { cause });
+      }
+    },
+  };
 }
 
 /** The next chunk. Once the answer has its end, only a short while is waited for more. */

@@ -2,6 +2,7 @@
 // the model that stands in when this one gives up is the turn's to ask, since it has instructions of its own.
 
 import { Failure } from "../errors.ts";
+import { hide } from "../fetch.ts";
 import { limits } from "../limits.ts";
 import type { Notify } from "../notices.ts";
 import { type Carrier, exchange, type Target } from "./exchange.ts";
@@ -154,7 +155,10 @@ class Course {
     if ((trouble.waitMs ?? 0) > limits.modelRetryMsMax) throw this.#failure(trouble);
     const step = Math.min(limits.modelRetryMsMax, limits.modelRetryMs * 2 ** (this.#tries - 1));
     const ms = Math.round(Math.max(trouble.waitMs ?? 0, step / 2 + random() * step / 2));
-    notify("warn", `${this.#model.name} did not answer (${trouble.message}); it is asked again in ${ms} ms.`);
+    notify(
+      "warn",
+      `${this.#model.name} did not answer (${this.#told(trouble)}); it is asked again in ${ms} ms.`,
+    );
     await clock.sleep(ms, signal);
     if (signal.aborted && signal.reason !== ended) throw stopped(signal.reason);
     return !signal.aborted;
@@ -167,10 +171,16 @@ class Course {
     return { text: this.#text, calls: [], model, provider, stop: "asked", tokens, ms: 0 };
   }
 
+  /** What may be told of it: an error within a reply can repeat a key. */
+  #told(trouble: Trouble): string {
+    return hide(trouble.message, this.#model.target.secrets);
+  }
+
   #failure(trouble: Trouble): Failure {
     const { name, target, advice } = this.#model;
     const facts = { model: name, provider: target.provider, status: trouble.status, tries: this.#tries };
-    const said = `${target.provider}: ${trouble.message}`;
+    const words = this.#told(trouble);
+    const said = `${target.provider}: ${words}`;
     const fail = (code: "model_failed" | "model_refused" | "model_timeout", why: string) =>
       new Failure(code, { ...facts, why }, { cause: trouble });
     switch (trouble.kind) {
@@ -180,7 +190,7 @@ class Course {
         return fail("model_refused", said);
       case "long": {
         const { tokens, from } = this.#ask.window ?? {};
-        return new Failure("prompt_too_long", { ...facts, window: tokens, from, said: trouble.message }, {
+        return new Failure("prompt_too_long", { ...facts, window: tokens, from, said: words }, {
           cause: trouble,
         });
       }

@@ -34,7 +34,7 @@ export class Trouble extends Error {
     why: string,
     more: { status?: number; waitMs?: number; cause?: unknown } = {},
   ) {
-    super(why, { cause: more.cause });
+    super(why.slice(0, limits.modelErrorCharsMax).toWellFormed(), { cause: more.cause });
     this.kind = kind;
     this.status = more.status;
     this.waitMs = more.waitMs;
@@ -55,7 +55,7 @@ export interface Said {
 /** The trouble that a provider's words mean. */
 export function troubleOf(said: Said): Trouble {
   const { message, codes, status } = errorFormOf(said);
-  const words = hide(message, said.secrets).slice(0, limits.modelErrorCharsMax).toWellFormed();
+  const words = hide(message, said.secrets);
   const why = `${status ? `HTTP ${status}` : "an error"}${words ? `: ${words.replace(/[.\s]+$/, "")}` : ""}`;
   const waitMs = said.headers && retryAfter(said.headers, said.now);
   const kind = kindOf(status, message, codes);

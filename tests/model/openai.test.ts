@@ -428,6 +428,51 @@ describe("the OpenAI wire: failures", () => {
     }
   });
 
+  it("an answer without end is given up at its bound, once", async () => {
+    let asked = 0;
+    const megabyte = new TextEncoder().encode(
+      `data: ${JSON.stringify(delta({ content: "x".repeat(1 << 20) }))}\n\n`,
+    );
+    const model = await chooseModel({ name: "m" }, {
+      environment: { LNK_MODEL_URL: "http://h/v1" },
+      clock: hastyClock(),
+      notify: silent,
+      fetch: () => {
+        asked++;
+        return Promise.resolve(
+          new Response(new ReadableStream({ pull: (controller) => controller.enqueue(megabyte) })),
+        );
+      },
+    });
+    const failure = await ask(model).then(() => assert.fail(), (thrown) => thrown);
+    assert.ok(failedBy(failure, "model_failed"));
+    assert.match(failure.message, /the answer is over/);
+    assert.equal(asked, 1);
+  });
+
+  it("a key that an error within a reply repeats is not told", async () => {
+    const { failure } = await failureOf(stream([{ error: { message: "bad key sk-test-key", code: 401 } }]));
+    assert.ok(failedBy(failure, "model_failed"));
+    assert.match(failure.message, /bad key …/);
+  });
+
+  it("what a reply is shows in its first character, whatever type it is said to be", async () => {
+    const chunk = JSON.stringify(delta({ content: "ok" }, "stop"));
+    for (
+      const [type, body] of [
+        ["application/json", `data: ${chunk}\n\n`],
+        ["text/event-stream", ` \n${chunk}`],
+        ["", chunk],
+      ]
+    ) {
+      const { answer } = await answerOf((response) => {
+        if (type) response.setHeader("content-type", type);
+        response.end(body);
+      });
+      assert.equal(answer.text, "ok", type);
+    }
+  });
+
   it("a redirect is told and not followed, since it would carry the key along", async () => {
     const other = await provider(said("stolen"));
     const { failure } = await failureOf(status(307, "", { location: `${other.url}/chat/completions` }));
