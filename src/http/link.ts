@@ -31,6 +31,7 @@ async function recover(parts: Parts, door: Door): Promise<Response> {
 async function sleep(parts: Parts, door: Door): Promise<Response> {
   const agent = door.get("agent");
   if (parts.turns.running(agent.name) > 0) throw new Failure("turn_running");
+  parts.turns.drop(agent.name);
   await parts.presence.sleep(agent);
   return door.json({ state: "asleep", awake: parts.presence.awake() });
 }
