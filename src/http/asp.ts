@@ -34,7 +34,9 @@ export async function answered(
   parts.presence.use(agent.name);
   try {
     const { work } = await parts.turns.say(agent, say, caller);
-    goOn(door, parts.notify, work);
+    // Its idle time begins where the turn ends.
+    const used = () => parts.presence.isAwake(agent.name) && parts.presence.use(agent.name);
+    goOn(door, parts.notify, work.finally(used));
   } catch (thrown) {
     // Nothing was kept: a status and JSON.
     caller.drop();
