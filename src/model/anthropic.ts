@@ -1,7 +1,8 @@
 // The Anthropic Messages wire: the request. The reply is anthropic_answer.ts.
 
 import { anthropicDecoder } from "./anthropic_answer.ts";
-import { callNothing, parsedObject, type SentCall, type Step, stepsOf } from "./history.ts";
+import { callNothing, type SentCall, type Step, stepsOf } from "./history.ts";
+import { parsedObject } from "./json.ts";
 import type { Prompt } from "./model.ts";
 import { namesOf } from "./names.ts";
 import { sendable } from "./schema.ts";

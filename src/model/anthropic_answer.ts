@@ -1,14 +1,13 @@
 // The Anthropic Messages wire: the reply, streamed or whole.
 
 import type { Tokens } from "../log/event.ts";
+import { countIn, type Fields, isObject } from "./json.ts";
 import type { Prompt, Stop } from "./model.ts";
 import { type Names, namesOf } from "./names.ts";
 import { sendable } from "./schema.ts";
 import type { StreamEvent } from "./stream.ts";
 import { Trouble, troubleOf } from "./trouble.ts";
 import { type Addressee, type Decoder, type Draft, makerOf, type Manner } from "./wire.ts";
-
-type Fields = Record<string, unknown>;
 
 /** Takes one reply of this wire. */
 export function anthropicDecoder(prompt: Prompt, to: Addressee, manner: Manner): Decoder {
@@ -181,13 +180,11 @@ function callOf(block: Fields, json: string, names: Names): Draft["calls"][numbe
 }
 
 function tokensOf(usage: Fields): Tokens {
-  const count = (value: unknown) =>
-    Number.isSafeInteger(value) && (value as number) >= 0 ? value as number : undefined;
-  const cached = count(usage.cache_read_input_tokens), written = count(usage.cache_creation_input_tokens);
+  const cached = countIn(usage.cache_read_input_tokens), written = countIn(usage.cache_creation_input_tokens);
   return {
     // The provider counts what was read from and written to its cache apart from the rest.
-    input: (count(usage.input_tokens) ?? 0) + (cached ?? 0) + (written ?? 0),
-    output: count(usage.output_tokens) ?? 0,
+    input: (countIn(usage.input_tokens) ?? 0) + (cached ?? 0) + (written ?? 0),
+    output: countIn(usage.output_tokens) ?? 0,
     ...(cached !== undefined ? { cached } : {}),
     ...(written !== undefined ? { written } : {}),
   };
@@ -195,8 +192,4 @@ function tokensOf(usage: Fields): Tokens {
 
 function stopOf(stop: string | undefined): Stop {
   return stop === "max_tokens" || stop === "model_context_window_exceeded" ? "length" : "end";
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

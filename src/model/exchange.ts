@@ -100,8 +100,8 @@ async function takeReply(
       }
       if (value) isJson ??= startsJson(value);
       if (isJson && done) onText(decoder.takeWhole(json.end()));
-      else if (isJson) json.feed(value!);
-      else for (const event of done ? events.end() : events.feed(value)) onText(decoder.take(event));
+      else if (isJson && value) json.feed(value);
+      else for (const event of value ? events.feed(value) : events.end()) onText(decoder.take(event));
       if (done) return;
     }
   } catch (error) {
@@ -137,15 +137,16 @@ function wholeJson() {
 
 /** The next chunk. Once the answer has its end, only a short while is waited for more. */
 async function nextChunk(
-  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
   decoder: Decoder,
   watch: Watch,
-): Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>> {
+): Promise<{ done: boolean; value?: Uint8Array }> {
   if (!decoder.finished) return await reader.read();
   const off = new AbortController();
-  const late = watch.clock.sleep(limits.modelLingerMs, off.signal).then(() =>
-    ({ done: true, value: undefined }) as const
-  );
+  const late = watch.clock.sleep(limits.modelLingerMs, off.signal).then(() => ({
+    done: true,
+    value: undefined,
+  }));
   try {
     return await Promise.race([reader.read(), late]);
   } finally {

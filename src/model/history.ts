@@ -2,6 +2,7 @@
 // names of a safe form. A wire then only gives them its own shape. Pure, and what comes later changes nothing before it.
 
 import type { Thinking } from "../log/event.ts";
+import { parsedObject } from "./json.ts";
 import type { Prompt, PromptMessage } from "./model.ts";
 import { type Names, safeId } from "./names.ts";
 
@@ -155,14 +156,4 @@ export function wholeArguments(text: string): string {
   return /\\u[dD][89a-fA-F]/.test(text) || !text.isWellFormed()
     ? JSON.stringify(value, (_, inner) => typeof inner === "string" ? inner.toWellFormed() : inner)
     : text.trim();
-}
-
-/** The JSON object that `text` is; undefined where it is none. */
-export function parsedObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

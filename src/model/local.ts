@@ -5,6 +5,7 @@ import type { Clock } from "../clock.ts";
 import { addressUnder, type Fetch, getJson, readText, within } from "../fetch.ts";
 import { limits } from "../limits.ts";
 import type { FactSource } from "./facts.ts";
+import { countIn, type Fields, isObject } from "./json.ts";
 import type { LocalWay, Runtime } from "./providers.ts";
 
 export interface AskedRuntime extends Runtime {
@@ -133,10 +134,8 @@ async function post(runtime: AskedRuntime, path: string, body: unknown, ms: numb
   }
 }
 
-type Fields = Record<string, unknown>;
-
 function objectOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : {};
+  return isObject(value) ? value : {};
 }
 
 function arrayOf(value: unknown): Fields[] {
@@ -144,5 +143,5 @@ function arrayOf(value: unknown): Fields[] {
 }
 
 function size(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) && (value as number) > 0 ? value as number : undefined;
+  return countIn(value) || undefined;
 }

@@ -1,6 +1,7 @@
 // The OpenAI chat completions wire: the reply, streamed or whole, as the many servers that speak it send it.
 
 import type { Tokens } from "../log/event.ts";
+import { countIn, isObject } from "./json.ts";
 import type { Prompt, Stop } from "./model.ts";
 import { type Names, namesOf } from "./names.ts";
 import { schemaRules, sendable } from "./schema.ts";
@@ -181,12 +182,12 @@ function takeCall(reply: Reply, piece: unknown): void {
 function takeUsage(reply: Reply, usage: Record<string, unknown>): void {
   const input = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const output = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
-  const cached = count(input.cached_tokens) ?? count(usage.prompt_cache_hit_tokens);
-  const written = count(input.cache_write_tokens);
-  const reasoning = count(output.reasoning_tokens);
+  const cached = countIn(input.cached_tokens) ?? countIn(usage.prompt_cache_hit_tokens);
+  const written = countIn(input.cache_write_tokens);
+  const reasoning = countIn(output.reasoning_tokens);
   reply.tokens = {
-    input: count(usage.prompt_tokens) ?? 0,
-    output: count(usage.completion_tokens) ?? 0,
+    input: countIn(usage.prompt_tokens) ?? 0,
+    output: countIn(usage.completion_tokens) ?? 0,
     ...(cached !== undefined ? { cached } : {}),
     ...(written !== undefined ? { written } : {}),
     ...(reasoning !== undefined ? { reasoning } : {}),
@@ -226,12 +227,4 @@ function stopOf(finish: string | undefined, calls: number): Stop {
   if (finish === "content_filter") return "filter";
   // Many servers end an answer that calls with "stop", and some one that calls nothing with "tool_calls".
   return calls > 0 ? "calls" : "end";
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function count(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) && (value as number) >= 0 ? value as number : undefined;
 }

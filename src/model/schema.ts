@@ -3,8 +3,9 @@
 
 import { limits } from "../limits.ts";
 import type { ToolSpec } from "../tool.ts";
+import { type Fields, isObject } from "./json.ts";
 
-type Schema = Record<string, unknown>;
+type Schema = Fields;
 
 /** `strict` also holds names of properties to what Anthropic's models take. */
 export type SchemaRules = "strict" | "plain";
@@ -300,8 +301,4 @@ function wellFormed(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [key.toWellFormed(), wellFormed(inner)]),
   );
-}
-
-function isObject(value: unknown): value is Schema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
