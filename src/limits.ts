@@ -143,6 +143,38 @@ export const limits = {
   factsFileBytesMax: MiB,
   /** Settings whose chosen model a process keeps at hand. */
   modelsKept: 256,
+  // Tools
+  /** Starting a tool: its session and its list. All starts of a turn together take no longer. */
+  toolStartMs: 30 * second,
+  /** A turn waits this long for a tool that was never listed and was waited for in vain before. */
+  toolStartAgainMs: 3 * second,
+  /** A server that does not say by then whether it speaks the newest revision is asked in the older one. */
+  toolProbeMs: 5 * second,
+  /** Which revision a server speaks is asked again after this. */
+  toolEraMs: 24 * 60 * minute,
+  /** A call without an answer or a word of progress, and a call however much progress it tells. */
+  toolSilenceMs: 5 * minute,
+  toolCallMs: 20 * minute,
+  /** A kept session ends when none has used it for so long, or so long after its start. */
+  toolIdleMs: 10 * minute,
+  toolSessionMs: 60 * minute,
+  /** Ending a session; telling a server that a call is given up. */
+  toolEndMs: 5 * second,
+  toolReplyBytesMax: 16 * MiB,
+  /** Times that a session listens for what its server has to say by itself, and what it refuses of it in words. */
+  toolListensMax: 3,
+  toolRefusalsMax: 64,
+  /** First wait for a stream that broke off, and how often it is asked for again in vain. */
+  toolResumeMs: 250,
+  toolResumesMax: 5,
+  toolPagesMax: 100,
+  toolCallsListed: 512,
+  toolListBytesMax: 4 * MiB,
+  toolNameCharsMax: 128,
+  toolDescriptionCharsMax: 8 * KiB,
+  toolInstructionsBytesMax: 2 * KiB,
+  /** Characters of what a server says of its trouble. */
+  toolErrorCharsMax: 400,
   // Process
   drainMs: 25 * second,
 } as const;

@@ -30,10 +30,14 @@ export interface CallResult {
   cut?: number;
 }
 
-/** The agent's tools. Never makes a call twice by itself. */
+/** The agent's tools. Never makes a call twice by itself. Usable again after `close`. */
 export interface Toolbox {
-  /** Lists what is not listed yet, within 30 s for all together. */
-  offer(): Promise<Offer>;
+  /**
+   * What is offered under these settings' `[tools]` (addresses by tool): lists what is not listed yet, within 30 s for all
+   * together. Never rejects for a tool that fails.
+   */
+  offer(addresses?: Readonly<Record<string, string>>): Promise<Offer>;
+  /** Calls what the newest offer holds. */
   call(call: ToolCall): Promise<CallResult>;
   /** Ends the sessions that live as long as one turn. */
   turnEnded(turn: string): Promise<void>;
@@ -41,10 +45,31 @@ export interface Toolbox {
   close(): Promise<void>;
 }
 
+/**
+ * The offer narrowed to these names, each whole (`<tool>__<call>`): a bare `<tool>` names nothing, so that a list says exactly
+ * what it allows, and narrowing twice is keeping what stands in both. Left out: the whole offer.
+ */
+export function narrow(offer: Offer, names: readonly string[] | undefined): Offer {
+  if (names === undefined) return offer;
+  const named = new Set(names);
+  const tools = offer.tools.filter(({ name }) => named.has(name));
+  return {
+    tools,
+    instructions: offer.instructions.filter(({ tool }) =>
+      tools.some(({ name }) => name.startsWith(`${tool}__`))
+    ),
+  };
+}
+
 /** No tools at all. */
 export const noTools: Toolbox = {
   offer: () => Promise.resolve({ tools: [], instructions: [] }),
-  call: (call) => Promise.resolve({ ok: false, text: `There is no tool ${call.name}.` }),
+  call: (call) => Promise.resolve(noSuchTool(call.name)),
   turnEnded: () => Promise.resolve(),
   close: () => Promise.resolve(),
 };
+
+/** What a call is answered that names no tool which is offered. */
+export function noSuchTool(name: string): CallResult {
+  return { ok: false, text: `There is no tool ${name}.` };
+}

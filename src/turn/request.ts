@@ -40,7 +40,7 @@ export async function openRequest(parts: TurnParts, desk: Desk, running: Running
   const settings = await agent.settings();
   const [model, offer, narrowed] = await Promise.all([
     agent.model(settings),
-    agent.tools.offer(),
+    agent.tools.offer(settings.tools),
     conversations.toolsRead(thread),
   ]);
   const tools = offer.tools.filter(({ name }) => !narrowed || narrowed.includes(name));
