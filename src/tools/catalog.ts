@@ -5,7 +5,6 @@ import * as v from "valibot";
 import { type Clock, timestamp } from "../clock.ts";
 import { limits } from "../limits.ts";
 import type { Notify } from "../notices.ts";
-import type { FileStore } from "../store/seams.ts";
 import type { Listing } from "./listing.ts";
 import type { Server } from "./servers.ts";
 import type { Era } from "./session.ts";
@@ -21,6 +20,12 @@ export interface Known {
   fresh: boolean;
 }
 
+/** The agent's own folder, as far as it is needed here. */
+export interface OwnFolder {
+  read(path: string): Promise<Uint8Array | undefined>;
+  write(path: string, bytes: Uint8Array, options?: { mode?: number }): Promise<void>;
+}
+
 export interface Catalog {
   /** Reads the file, the first time that it is called. */
   load(): Promise<void>;
@@ -33,7 +38,7 @@ export interface Catalog {
 const file = "tool-lists.json";
 
 export function catalogOf({ own, clock, notify }: {
-  own: Pick<FileStore, "read" | "write">;
+  own: OwnFolder;
   clock: Clock;
   notify: Notify;
 }): Catalog {

@@ -5,9 +5,8 @@ import type { Clock } from "../clock.ts";
 import type { Fetch } from "../fetch.ts";
 import { limits } from "../limits.ts";
 import { type Notify, silent } from "../notices.ts";
-import type { FileStore } from "../store/seams.ts";
 import type { ToolSpec } from "../tool.ts";
-import { catalogOf } from "./catalog.ts";
+import { catalogOf, type OwnFolder } from "./catalog.ts";
 import { type ListedCall, type Listing, readListing } from "./listing.ts";
 import { resultOf } from "./result.ts";
 import { type Server, serversOf, type ServerSources } from "./servers.ts";
@@ -23,7 +22,7 @@ export interface ToolboxParts {
   environment?: ServerSources["environment"];
   addresses?: ServerSources["agent"];
   /** The agent's own folder, where `tool-lists.json` is kept. */
-  own: Pick<FileStore, "read" | "write">;
+  own: OwnFolder;
   fetch: Fetch;
   clock: Clock;
   notify?: Notify;
