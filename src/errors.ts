@@ -156,6 +156,16 @@ const table = {
       "The conversation was exported before this message was answered; send it again to have it answered.",
   },
   // The program
+  no_agent: {
+    status: 404,
+    say: (f) =>
+      `There is no agent ${f.agent} at ${f.path}; make it with configure, chat send or serve, or say with --home where it is.`,
+  },
+  no_conversation: {
+    status: 404,
+    say: (f) =>
+      `${f.agent} has no conversation ${JSON.stringify(f.thread)}; see \`chat list\` for those there are.`,
+  },
   usage: { status: 400, exit: 2, say: (f) => String(f.say) },
   port_taken: {
     status: 500,
@@ -203,7 +213,7 @@ export class Failure extends Error {
 
   /** Exit code of the program that ends by it. */
   get exit(): number {
-    return (table[this.code] as Row).exit ?? 1;
+    return exitOf(this.code);
   }
 
   /** The error form of the wire: `{ error: { code, message, issues? } }`. */
@@ -226,6 +236,11 @@ export function isFailureCode(code: string): code is FailureCode {
 /** HTTP status of a code; 500 for one that is not ours. */
 export function statusOf(code: string): number {
   return isFailureCode(code) ? table[code].status : 500;
+}
+
+/** Exit code of a code; 1 for one that is not ours. */
+export function exitOf(code: string): number {
+  return isFailureCode(code) ? (table[code] as Row).exit ?? 1 : 1;
 }
 
 /** Whatever was thrown, as a Failure: ours as it is, anything else as `internal` with its cause. */

@@ -177,4 +177,6 @@ export const limits = {
   toolErrorCharsMax: 400,
   // Process
   drainMs: 25 * second,
+  /** A signal that comes again within this was sent once. */
+  signalTwiceMs: second / 2,
 } as const;

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { checkLine, eventSchemas } from "../src/log/event.ts";
+import { version } from "../src/version.ts";
 import { eventJsonSchema, eventSchemaFile } from "../scripts/event_schema.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -31,6 +32,10 @@ describe("docs", () => {
         }
       }
     }
+  });
+
+  it("src/version.ts is the version of deno.json", () => {
+    assert.equal(version, JSON.parse(read("deno.json")).version);
   });
 
   it("every link between pages leads to a file", () => {

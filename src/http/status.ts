@@ -2,7 +2,7 @@
 
 import type { Agent } from "../agent/agent.ts";
 import { failedBy, Failure } from "../errors.ts";
-import { limits } from "../limits.ts";
+import { everyThread } from "../store/every_thread.ts";
 import type { Door, Parts, Route } from "./door.ts";
 
 export function statusRoutes(parts: Parts): Route[] {
@@ -44,11 +44,7 @@ async function modelName(agent: Agent): Promise<string | null> {
 }
 
 async function countConversations({ store }: Agent): Promise<number> {
-  let count = 0, after: string | undefined;
-  do {
-    const page = await store.conversations.threads(after, limits.listLimitMax);
-    count += page.length;
-    after = page.length < limits.listLimitMax ? undefined : page.at(-1)!.thread;
-  } while (after !== undefined);
+  let count = 0;
+  for await (const _ of everyThread(store.conversations)) count++;
   return count;
 }

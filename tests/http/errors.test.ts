@@ -4,7 +4,15 @@ import { describe, it } from "node:test";
 import { Failure, type FailureCode, failureCodes } from "../../src/errors.ts";
 
 /** Codes that no door answers with: they end the program, or are said on the control socket. */
-const elsewhere: FailureCode[] = ["usage", "port_taken", "agent_invalid", "key_broken", "already_bound"];
+const elsewhere: FailureCode[] = [
+  "usage",
+  "port_taken",
+  "agent_invalid",
+  "key_broken",
+  "already_bound",
+  "no_agent",
+  "no_conversation",
+];
 
 describe("the errors' table", () => {
   const page = readFileSync(new URL("../../docs/api.md", import.meta.url), "utf8");
