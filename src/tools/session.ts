@@ -86,7 +86,7 @@ export async function openSession(opening: Opening, known: Era | undefined): Pro
       await fetch(reach.url, { method: "DELETE", headers, signal: within(limits.toolEndMs) })
         .then((response) => response.body?.cancel()).catch(() => {});
     }
-    await client.close().catch(() => {});
+    await wire.close().catch(() => {});
   };
   try {
     await orAborted(client.connect(wire, { signal, prior: priorOf(known) }), signal);

@@ -44,15 +44,19 @@ export class Folder {
 }
 
 /** A clock on which time goes `speed` times as fast, and the alarm that goes with it. */
-export function fastClock(speed: number): { clock: Clock; alarm: NonNullable<ToolboxParts["alarm"]> } {
+export function fastClock(
+  speed: number,
+  slept: number[] = [],
+): { clock: Clock; alarm: NonNullable<ToolboxParts["alarm"]> } {
   const began = performance.now();
   const mono = () => (performance.now() - began) * speed;
   return {
     clock: {
       mono,
       now: () => Date.UTC(2026, 11, 1) + mono(),
-      sleep: (ms, signal) =>
-        new Promise((done) => {
+      sleep: (ms, signal) => {
+        slept.push(ms);
+        return new Promise((done) => {
           if (signal?.aborted) return done();
           const end = () => {
             clearTimeout(timer);
@@ -61,7 +65,8 @@ export function fastClock(speed: number): { clock: Clock; alarm: NonNullable<Too
           };
           const timer = setTimeout(end, ms / speed);
           signal?.addEventListener("abort", end, { once: true });
-        }),
+        });
+      },
     },
     alarm: (ms, ring) => {
       const timer = setTimeout(ring, ms / speed);
@@ -80,6 +85,8 @@ export interface Rig {
   box: McpToolbox;
   folder: Folder;
   told: Told[];
+  /** Every wait that was begun, ms. */
+  slept: number[];
   /** Calls, in turn `turn_1` unless it says otherwise. */
   call(
     name: string,
@@ -95,14 +102,14 @@ export function rig(
   parts: Partial<ToolboxParts> & { folder?: Folder; speed?: number } = {},
 ): Rig {
   const { folder = new Folder(), speed = 1, ...others } = parts;
-  const told: Told[] = [];
+  const told: Told[] = [], slept: number[] = [];
   const box = openToolbox({
     environment,
     own: folder,
     fetch: (input, init) => fetch(input, init),
     version: "0.0.0",
     notify: (level, sentence, facts) => void told.push({ level, sentence, facts }),
-    ...fastClock(speed),
+    ...fastClock(speed, slept),
     ...others,
   });
   atEnd(() => box.close());
@@ -111,6 +118,7 @@ export function rig(
     box,
     folder,
     told,
+    slept,
     call: (name, given = {}, { turn = "turn_1", key = `mia/t:1#c1_${++keys}`, signal } = {}) =>
       box.call({
         thread: "t:1",
