@@ -161,8 +161,8 @@ function boundsOf(
       const silent = heard + limits.toolSilenceMs, long = began + limits.toolCallMs;
       const left = Math.min(silent, long) - clock.mono();
       if (left <= 0) {
-        const ms = clock.mono() - (silent <= long ? heard : began);
-        return giveUp(`no answer came within ${Math.round(ms / 1000)} seconds`);
+        const ms = silent <= long ? limits.toolSilenceMs : limits.toolCallMs;
+        return giveUp(`no answer came within ${ms / 1000} seconds`);
       }
       await clock.sleep(left, over);
     }

@@ -51,6 +51,7 @@ export interface Exchange extends Asked {
   result(result: unknown): void;
   error(code: number, message: string, status?: number): void;
   status(status: number, body?: string, type?: string): void;
+  redirect(to: string): void;
   events(): Events;
   /** Cuts the connection. */
   drop(): void;
@@ -194,6 +195,9 @@ function exchangeOf(one: Asked, request: IncomingMessage, response: ServerRespon
       json(status, { jsonrpc: "2.0", id: id ?? null, error: { code, message } }),
     status: (status, body = "", type = "text/plain") => {
       response.writeHead(status, body === "" ? {} : { "content-type": type }).end(body);
+    },
+    redirect: (to) => {
+      response.writeHead(307, { location: to }).end();
     },
     events() {
       response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();

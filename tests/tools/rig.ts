@@ -43,14 +43,18 @@ export class Folder {
   }
 }
 
-/** A clock on which time goes `speed` times as fast, and the alarm that goes with it. */
-export function fastClock(
-  speed: number,
-  slept: number[] = [],
-): { clock: Clock; alarm: NonNullable<ToolboxParts["alarm"]> } {
-  const began = performance.now();
-  const mono = () => (performance.now() - began) * speed;
+/** A clock on which time goes `speed` times as fast, and from `hurry` on otherwise; and the alarm that goes with it. */
+export function fastClock(speed: number, slept: number[] = []): {
+  clock: Clock;
+  alarm: NonNullable<ToolboxParts["alarm"]>;
+  hurry(speed: number): void;
+} {
+  let passed = 0, since = performance.now();
+  const mono = () => passed + (performance.now() - since) * speed;
   return {
+    hurry(next) {
+      [passed, since, speed] = [mono(), performance.now(), next];
+    },
     clock: {
       mono,
       now: () => Date.UTC(2026, 11, 1) + mono(),
@@ -87,6 +91,8 @@ export interface Rig {
   told: Told[];
   /** Every wait that was begun, ms. */
   slept: number[];
+  /** From here on time goes so much faster. */
+  hurry(speed: number): void;
   /** Calls, in turn `turn_1` unless it says otherwise. */
   call(
     name: string,
@@ -103,13 +109,15 @@ export function rig(
 ): Rig {
   const { folder = new Folder(), speed = 1, ...others } = parts;
   const told: Told[] = [], slept: number[] = [];
+  const { clock, alarm, hurry } = fastClock(speed, slept);
   const box = openToolbox({
     environment,
     own: folder,
     fetch: (input, init) => fetch(input, init),
     version: "0.0.0",
     notify: (level, sentence, facts) => void told.push({ level, sentence, facts }),
-    ...fastClock(speed, slept),
+    clock,
+    alarm,
     ...others,
   });
   atEnd(() => box.close());
@@ -119,6 +127,7 @@ export function rig(
     folder,
     told,
     slept,
+    hurry,
     call: (name, given = {}, { turn = "turn_1", key = `mia/t:1#c1_${++keys}`, signal } = {}) =>
       box.call({
         thread: "t:1",
