@@ -67,18 +67,26 @@ function resourceText(resource: unknown): string {
 }
 
 /**
- * The structured content as JSON, where no text says the same: most servers write it out as a text, too. Long base64 in it
- * is named by its size.
+ * The structured content as JSON, where the texts do not say the same: most servers write it out as a text, too. Long base64
+ * in it is named by its size.
  */
 function structuredText(structured: unknown, texts: readonly string[]): string | undefined {
   if (structured === undefined || structured === null) return undefined;
+  const said = texts.join("\n");
+  if (said !== "" && isSaid(structured, said)) return undefined;
   const { result, ...others } = isObject(structured) ? structured : {} as Record<string, unknown>;
-  const wrapped = result !== undefined && Object.keys(others).length === 0 ? result : undefined;
-  const same = [structured, wrapped].filter((value) => value !== undefined).map(canonical);
-  for (const text of [...texts, texts.join("")]) {
-    if (text === wrapped || same.includes(canonical(parsed(text)))) return undefined;
-  }
+  // Some servers wrap what is no object.
+  const wrapped = result !== undefined && Object.keys(others).length === 0 ? [result] : [];
+  const same = [structured, ...wrapped].map(canonical);
+  if ([...texts, texts.join("")].some((text) => same.includes(canonical(parsed(text))))) return undefined;
   return JSON.stringify(structured, (_, value) => isBase64(value) ? `[${bytesOf(value)} bytes]` : value);
+}
+
+/** Whether all that a value holds are texts that `said` has in it, word for word. */
+function isSaid(value: unknown, said: string): boolean {
+  if (typeof value === "string") return said.includes(value);
+  return typeof value === "object" && value !== null &&
+    Object.values(value).every((inner) => isSaid(inner, said));
 }
 
 function isBase64(value: unknown): boolean {

@@ -141,9 +141,9 @@ export function rig(
   };
 }
 
-/** Waits until `done`, at most 5 s. */
-export async function until(done: () => boolean): Promise<void> {
-  const late = performance.now() + 5000;
+/** Waits until `done`; throws where that is not within `ms`. */
+export async function until(done: () => boolean, ms = 10_000): Promise<void> {
+  const late = performance.now() + ms;
   while (!done()) {
     if (performance.now() > late) throw new Error("waited in vain");
     await new Promise((next) => setTimeout(next, 5));
