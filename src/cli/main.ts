@@ -14,6 +14,7 @@ const commands: Record<string, { say: string; load: () => Promise<{ command: Com
   "chat send": { say: "send a message, print the answer", load: () => import("./chat_send.ts") },
   "chat show": { say: "print a conversation", load: () => import("./chat_show.ts") },
   "chat list": { say: "list an agent's conversations", load: () => import("./chat_list.ts") },
+  "tools list": { say: "list an agent's tools and how they stand", load: () => import("./tools_list.ts") },
 };
 
 endWithReader();

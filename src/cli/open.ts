@@ -14,13 +14,14 @@ import { agentPaths, type Where } from "../paths.ts";
 import { loadDriver } from "../store/driver.ts";
 import { openFolderStore } from "../store/folder.ts";
 import { type OwnLocks, processLocks } from "../store/lock.ts";
-import { noTools } from "../tools/tools.ts";
+import { type McpToolbox, openToolbox } from "../tools/toolbox.ts";
 import { createTurns, type Turns } from "../turn/turns.ts";
 import { environment, hostName } from "./environment.ts";
 import { notices } from "./output.ts";
 
 /** An agent, and what its process gives back at its end. */
 export interface OpenAgent extends Agent {
+  readonly tools: McpToolbox;
   close(): Promise<void>;
 }
 
@@ -33,6 +34,8 @@ export interface OpenOptions {
   locks?: OwnLocks;
   /** What stands in the place of the process's environment. */
   environment?: Readonly<Record<string, string | undefined>>;
+  /** Addresses of its tools, by name: of the agents file, or of its binding. */
+  addresses?: Readonly<Record<string, string>>;
 }
 
 /** What is the same for all agents of a process. */
@@ -74,9 +77,13 @@ export async function openAgent(options: OpenOptions): Promise<OpenAgent> {
       });
     },
   });
-  const choose = modelChooser({
+  const variables = options.environment ?? environment;
+  const choose = modelChooser({ ...processParts, environment: variables, fetch: ask });
+  const tools = openToolbox({
     ...processParts,
-    environment: options.environment ?? environment,
+    environment: variables,
+    ...(options.addresses ? { addresses: options.addresses } : {}),
+    own: store.own,
     fetch: ask,
   });
 
@@ -84,7 +91,7 @@ export async function openAgent(options: OpenOptions): Promise<OpenAgent> {
     name,
     key,
     store,
-    tools: noTools,
+    tools,
     config,
     workspace: resolve(paths.files),
     settings: async () => now = await config.settings(),
@@ -92,6 +99,7 @@ export async function openAgent(options: OpenOptions): Promise<OpenAgent> {
     fallback: async ({ model: { fallback, via, url } }) =>
       fallback === undefined ? undefined : await choose({ name: fallback, via, url }),
     async close() {
+      await tools.close();
       await store.conversations.close();
       if (!options.locks) locks.close();
     },

@@ -2,7 +2,7 @@
 
 import { anthropicDecoder } from "./anthropic_answer.ts";
 import { callNothing, type SentCall, type Step, stepsOf } from "./history.ts";
-import { parsedObject } from "./json.ts";
+import { parsedObject } from "../json.ts";
 import type { Prompt } from "./model.ts";
 import { namesOf } from "./names.ts";
 import { sendable } from "./schema.ts";

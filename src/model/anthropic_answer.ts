@@ -1,7 +1,7 @@
 // The Anthropic Messages wire: the reply, streamed or whole.
 
 import type { Tokens } from "../log/event.ts";
-import { countIn, type Fields, isObject } from "./json.ts";
+import { countIn, type Fields, isObject } from "../json.ts";
 import type { Prompt, Stop } from "./model.ts";
 import { type Names, namesOf } from "./names.ts";
 import { sendable } from "./schema.ts";

@@ -2,7 +2,7 @@
 // calls a tool where the message names one, and says in each answer what it is.
 
 import type { Clock } from "../clock.ts";
-import { parsedObject } from "./json.ts";
+import { parsedObject } from "../json.ts";
 import { type Answer, type Ask, ended, type Model, type Prompt, type PromptMessage } from "./model.ts";
 
 export const demoName = "demo/echo";

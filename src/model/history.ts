@@ -2,7 +2,7 @@
 // names of a safe form. A wire then only gives them its own shape. Pure, and what comes later changes nothing before it.
 
 import type { Thinking } from "../log/event.ts";
-import { parsedObject } from "./json.ts";
+import { parsedObject } from "../json.ts";
 import type { Prompt, PromptMessage } from "./model.ts";
 import { type Names, safeId } from "./names.ts";
 

@@ -5,7 +5,7 @@ import type { Clock } from "../clock.ts";
 import { addressUnder, type Fetch, getJson, readText, within } from "../fetch.ts";
 import { limits } from "../limits.ts";
 import type { FactSource } from "./facts.ts";
-import { countIn, type Fields, isObject } from "./json.ts";
+import { countIn, type Fields, isObject } from "../json.ts";
 import type { LocalWay, Runtime } from "./providers.ts";
 
 export interface AskedRuntime extends Runtime {

@@ -1,7 +1,7 @@
 // The OpenAI chat completions wire: the reply, streamed or whole, as the many servers that speak it send it.
 
 import type { Tokens } from "../log/event.ts";
-import { countIn, isObject } from "./json.ts";
+import { countIn, isObject } from "../json.ts";
 import type { Prompt, Stop } from "./model.ts";
 import { type Names, namesOf } from "./names.ts";
 import { schemaRules, sendable } from "./schema.ts";

@@ -3,7 +3,7 @@
 
 import { limits } from "../limits.ts";
 import type { ToolSpec } from "../tool.ts";
-import { type Fields, isObject } from "./json.ts";
+import { type Fields, isObject } from "../json.ts";
 
 type Schema = Fields;
 

@@ -3,6 +3,7 @@
 
 import * as v from "valibot";
 import { type Clock, timestamp } from "../clock.ts";
+import { type Fields, isObject } from "../json.ts";
 import { limits } from "../limits.ts";
 import type { Notify } from "../notices.ts";
 import type { Listing } from "./listing.ts";
@@ -53,10 +54,14 @@ export function catalogOf({ own, clock, notify }: {
     const bytes = await own.read(file);
     if (!bytes) return;
     written = new TextDecoder().decode(bytes);
-    for (const [tool, { address, era, asked, instructions, calls }] of Object.entries(parse(written).lists)) {
+    for (
+      const [tool, { address, era, asked, instructions, calls, leftOut = [] }] of Object.entries(
+        parse(written).lists,
+      )
+    ) {
       known.set(tool, {
         hash: address,
-        listing: { calls, leftOut: [], ...(instructions === undefined ? {} : { instructions }) },
+        listing: { calls, leftOut, ...(instructions === undefined ? {} : { instructions }) },
         // What a server of the newer era says of itself is asked again by each process.
         ...(era === "2025" ? { era: { era } } : {}),
         eraAt: Date.parse(asked),
@@ -70,13 +75,14 @@ export function catalogOf({ own, clock, notify }: {
     for (const server of here) {
       const one = known.get(server.tool);
       if (one?.hash !== server.hash) continue;
-      const { calls, instructions } = one.listing;
+      const { calls, leftOut, instructions } = one.listing;
       lists[server.tool] = {
         address: server.hash,
         era: one.era?.era ?? "2026",
         asked: timestamp(one.eraAt),
         ...(instructions === undefined ? {} : { instructions }),
         calls,
+        ...(leftOut.length > 0 ? { leftOut } : {}),
       };
     }
     return `${JSON.stringify({ lists })}\n`;
@@ -139,8 +145,14 @@ const fileSchema = v.object({
       /** When the server was last asked which era it speaks. */
       asked: v.pipe(v.string(), v.check((text) => !Number.isNaN(Date.parse(text)), "no time")),
       instructions: v.optional(v.string()),
+      leftOut: v.optional(v.array(v.object({ name: v.string(), why: v.string() }))),
       calls: v.array(
-        v.object({ name: v.string(), description: v.string(), schema: v.record(v.string(), v.unknown()) }),
+        // The schema stays as it is read, so that its bytes in a prompt are those of a fresh list.
+        v.object({
+          name: v.string(),
+          description: v.string(),
+          schema: v.custom<Fields>(isObject, "no object"),
+        }),
       ),
     }),
   ),

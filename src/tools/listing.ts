@@ -1,6 +1,7 @@
 // A server's list of calls: walked page by page, checked entry by entry, the same for the same server whatever order it lists
 // in. One bad entry costs that entry alone, and what is left out is told.
 
+import { type Fields, isObject } from "../json.ts";
 import { limits } from "../limits.ts";
 
 /** One call that a server offers. */
@@ -30,7 +31,8 @@ export async function readListing(
   const seen = new Set<string>();
   let bytes = 0, cursor: string | undefined;
   for (let pages = 1;; pages++) {
-    const { tools, nextCursor } = await page(cursor) as { tools?: unknown; nextCursor?: unknown };
+    const given = await page(cursor);
+    const { tools, nextCursor } = isObject(given) ? given : {} as Fields;
     for (const entry of Array.isArray(tools) ? tools : []) {
       const call = readCall(entry, leftOut);
       if (!call || calls.has(call.name)) continue;
@@ -97,8 +99,4 @@ function cutBytes(text: string): string {
   if (bytes.length <= limits.toolInstructionsBytesMax) return text;
   const kept = bytes.subarray(0, limits.toolInstructionsBytesMax - 3);
   return `${new TextDecoder().decode(kept, { stream: true })}…`;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

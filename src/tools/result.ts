@@ -1,12 +1,13 @@
 // A call's result as data for the model: text as it is, everything else named by kind and size, nothing said twice, cut where it
 // is long. Pure. An error that a tool tells is a result like any other.
 
+import { type Fields, isObject } from "../json.ts";
 import { limits } from "../limits.ts";
 import type { CallResult } from "./tools.ts";
 
 /** What a tool gave, as text. `whole` is the result as it came; nothing of it is trusted. */
 export function resultOf(whole: unknown): CallResult {
-  const { content, structuredContent, isError } = isObject(whole) ? whole : {} as Record<string, unknown>;
+  const { content, structuredContent, isError } = isObject(whole) ? whole : {} as Fields;
   const texts = (Array.isArray(content) ? content : []).map(textOf);
   const structured = structuredText(structuredContent, texts);
   if (structured !== undefined) texts.push(structured);
@@ -74,7 +75,7 @@ function structuredText(structured: unknown, texts: readonly string[]): string |
   if (structured === undefined || structured === null) return undefined;
   const said = texts.join("\n");
   if (said !== "" && isSaid(structured, said)) return undefined;
-  const { result, ...others } = isObject(structured) ? structured : {} as Record<string, unknown>;
+  const { result, ...others } = isObject(structured) ? structured : {} as Fields;
   // Some servers wrap what is no object.
   const wrapped = result !== undefined && Object.keys(others).length === 0 ? [result] : [];
   const same = [structured, ...wrapped].map(canonical);
@@ -121,8 +122,4 @@ function bytesOf(data: unknown): number {
 /** A short text of the server's, on one line. */
 function said(value: unknown, otherwise = ""): string {
   return typeof value === "string" && value !== "" ? value.replace(/\s+/g, " ").slice(0, 500) : otherwise;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -55,6 +55,19 @@ export function serversOf(
   return { servers: [...servers.values()].sort((a, b) => a.tool < b.tool ? -1 : 1), refused };
 }
 
+/**
+ * Those of a process's variables that name tools. Asked for by name where they have one: a process that may not list its
+ * variables may still be allowed to see these.
+ */
+export function toolVariables(
+  environment: Readonly<Record<string, string | undefined>>,
+): Record<string, string | undefined> {
+  const names = Object.keys(environment).filter((name) => name.startsWith(prefix));
+  return Object.fromEntries([...names, ...ownVariables].map((name) => [name, environment[name]]));
+}
+
+const prefix = "LNK_TOOL_";
+
 /** Variables that name a tool without the prefix. */
 const ownVariables = ["LNK_MEMORY", "LNK_SCHEDULER", "LNK_RUN", "LNK_FILE", "LNK_CODE"];
 
@@ -64,7 +77,7 @@ const keptTools = new Set(["memory", "scheduler", "run", "file", "code", "task"]
 /** The tool that a variable names: `LNK_TOOL_ATLAS_MEMORY` is `atlas_memory`. */
 function toolOf(variable: string): string | undefined {
   if (ownVariables.includes(variable)) return variable.slice("LNK_".length).toLowerCase();
-  return variable.startsWith("LNK_TOOL_") ? variable.slice("LNK_TOOL_".length).toLowerCase() : undefined;
+  return variable.startsWith(prefix) ? variable.slice(prefix.length).toLowerCase() : undefined;
 }
 
 function faultOf(tool: string, address: string): string | undefined {

@@ -6,6 +6,7 @@ import { Client, type JSONRPCMessage, StreamableHTTPClientTransport } from "@mod
 import type { Clock } from "../clock.ts";
 import { type Fetch, within } from "../fetch.ts";
 import { limits } from "../limits.ts";
+import { version } from "../version.ts";
 import type { Reach } from "./servers.ts";
 import { Trouble, troubleOf } from "./trouble.ts";
 import { wireFetch } from "./wire.ts";
@@ -15,8 +16,6 @@ export interface Opening {
   reach: Reach;
   fetch: Fetch;
   clock: Clock;
-  /** Of the harness. */
-  version: string;
   /** Whether it may hold a stream open for what the server says by itself. */
   listens: boolean;
   /** Gives up the opening. */
@@ -52,7 +51,7 @@ export interface SessionCall {
 /** Opens a session in the era that is known, or in the one that the server says it speaks. */
 export async function openSession(opening: Opening, known: Era | undefined): Promise<Session> {
   const { reach, clock, signal } = opening;
-  const client = new Client({ name: "link-harness", version: opening.version }, {
+  const client = new Client({ name: "link-harness", version }, {
     versionNegotiation: { mode: "auto", probe: { timeoutMs: limits.toolProbeMs } },
     inputRequired: { autoFulfill: false },
   });

@@ -10,7 +10,6 @@ const box = openToolbox({
   own: { read: async () => undefined, write: async () => {} },
   fetch: (input, init) => fetch(input, init),
   clock: systemClock,
-  version: "0.0.0",
 });
 const { tools } = await box.offer();
 for (const { name } of tools) {

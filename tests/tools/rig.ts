@@ -114,7 +114,6 @@ export function rig(
     environment,
     own: folder,
     fetch: (input, init) => fetch(input, init),
-    version: "0.0.0",
     notify: (level, sentence, facts) => void told.push({ level, sentence, facts }),
     clock,
     alarm,
