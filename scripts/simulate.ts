@@ -14,12 +14,13 @@ const { values } = parseArgs({
 trace.on = values.trace;
 const from = Number(values.from), until = from + Number(values.seeds);
 const began = performance.now();
-let turns = 0, kills = 0, broken = 0;
+let turns = 0, kills = 0, summaries = 0, broken = 0;
 
 for (let seed = from; seed < until; seed++) {
   const history = await simulate(seed);
   turns += history.turns;
   kills += history.kills;
+  summaries += history.summaries;
   if (history.violations.length > 0) {
     broken++;
     console.log(`seed ${seed}:`);
@@ -29,6 +30,8 @@ for (let seed = from; seed < until; seed++) {
 }
 const seconds = Math.round((performance.now() - began) / 1000);
 console.log(
-  `${until - from} seeds from ${from}: ${turns} turns, ${kills} kills, ${broken} broken seeds, ${seconds} s`,
+  `${
+    until - from
+  } seeds from ${from}: ${turns} turns, ${kills} kills, ${summaries} summaries, ${broken} broken seeds, ${seconds} s`,
 );
 process.exit(broken > 0 ? 1 : 0);

@@ -83,13 +83,9 @@ export const limits = {
   wholeBytes: 16 * KiB,
   /** A file read whole through the store. */
   fileBytesMax: 64 * MiB,
-  /** Events of a conversation kept at hand between turns, at least. */
-  tailKept: 400,
+  /** Events of a conversation kept at hand between turns, at least; its window is, too. */
+  tailKept: 64,
   // Prompt
-  /** Until the window is counted in tokens: the newest messages sent. */
-  windowMessages: 32,
-  /** Longest answer where neither the settings nor the facts of the model say. */
-  answerTokens: 8192,
   /** A window's start is found within so many of the newest events. */
   checkpointEvents: 32,
   /** How far back a window is looked for in a conversation that no answer of ours ever marked. */

@@ -3,18 +3,17 @@
 
 import { duration, timestamp } from "../clock.ts";
 import type { Agent } from "../agent/agent.ts";
-import { asFailure, failedBy, Failure, statusOf } from "../errors.ts";
+import { failedBy, Failure } from "../errors.ts";
 import { limits } from "../limits.ts";
-import { owed } from "../log/conversation.ts";
 import type { MessageEvent } from "../log/event.ts";
 import { headOf } from "../prompt/head.ts";
 import type { HeldLease } from "../store/seams.ts";
 import type { Desk, Here } from "./desk.ts";
-import { attach, begin, beginNext, claim, newRunning, watch, watchLease } from "./follow.ts";
+import { attach, begin, beginNext, claim, letGo, newRunning, repeat, watch, watchLease } from "./follow.ts";
 import { insist } from "./holder.ts";
-import type { Caller, News, Say } from "./news.ts";
-import { isFailed, newsOf, type Outcome } from "./outcome.ts";
-import { type Claimed, outcomeSaid } from "./recovery.ts";
+import type { Caller, Say } from "./news.ts";
+import { isFailed } from "./outcome.ts";
+import { outcomeSaid } from "./recovery.ts";
 
 /** A message whose fate is decided; `work` is what goes on. */
 export interface Accepted {
@@ -88,21 +87,6 @@ async function accept(
   }
 }
 
-/** Frees a lease that was taken for nothing; what the conversation owes all the same is run under it. */
-async function letGo(here: Here, desk: Desk, { holder, turn }: Claimed, deadlineMs: number): Promise<void> {
-  try {
-    await desk.tail.refresh();
-    await desk.tail.reachOutcome();
-    if (owed(desk.tail.events).length === 0) return await holder.free();
-    void begin(here, desk, { ...newRunning(turn), why: "crashed", holder }, undefined, deadlineMs);
-  } catch (thrown) {
-    here.parts.notify("warn", "A lease could not be freed and is left to recovery.", {
-      why: asFailure(thrown).message,
-    });
-    await holder.leave().catch(() => {});
-  }
-}
-
 /** A message that is kept and not answered yet, while a turn runs: it joins, or has its caller again. */
 function joinAgain(
   here: Here,
@@ -122,24 +106,6 @@ function joinAgain(
   const turn = (next ?? running)?.turn ?? elsewhere?.lease.turn;
   caller.tell({ type: "joined", thread, seq: known.seq, ...(turn === undefined ? {} : { turn }) });
   return { work: Promise.resolve() };
-}
-
-/** Tells the outcome of a message that was said before; its delivery counts as taken. */
-async function repeat(here: Here, desk: Desk, outcome: Outcome, caller: Caller): Promise<void> {
-  const news: News = newsOf(desk.thread, outcome, desk.tail.events, statusOf);
-  if (news.type === "answer" || news.type === "error") caller.tell({ ...news, repeated: true });
-  if (!await caller.taken) return;
-  const store = desk.agent.store.conversations;
-  try {
-    const { untaken } = await store.marksRead(desk.thread);
-    if (untaken.some(({ seq }) => seq === outcome.seq)) {
-      await store.mark(desk.thread, { done: outcome.seq });
-    }
-  } catch (thrown) {
-    here.parts.notify("warn", "An answer that was repeated may be handed over once more.", {
-      why: asFailure(thrown).message,
-    });
-  }
 }
 
 /** A turn runs or waits in this process: the message is kept and joins it, or waits for a turn of its own. */
@@ -168,7 +134,9 @@ async function joinHere(
   const waits = newRunning(here.parts.ids("turn"), caller);
   desk.next = waits;
   caller.tell({ type: "start", turn: waits.turn, thread, seq: kept.seq });
-  waits.work = (running?.work ?? Promise.resolve()).then(() => beginNext(here, desk, waits, deadlineMs));
+  waits.work = (running?.work ?? Promise.resolve()).then(() =>
+    beginNext(here, desk, waits, kept.seq, deadlineMs)
+  );
   return { work: waits.work };
 }
 
@@ -187,7 +155,7 @@ async function joinElsewhere(
     const waits = newRunning(here.parts.ids("turn"), caller);
     desk.next = waits;
     caller.tell({ type: "start", turn: waits.turn, thread: desk.thread, seq: kept.seq });
-    waits.work = watchLease(here, desk, held).then(() => beginNext(here, desk, waits, deadlineMs));
+    waits.work = watchLease(here, desk, held).then(() => beginNext(here, desk, waits, kept.seq, deadlineMs));
     return { work: waits.work };
   }
   caller.tell({ type: "joined", thread: desk.thread, seq: kept.seq, turn: held.lease.turn });

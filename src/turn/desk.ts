@@ -59,6 +59,8 @@ export interface Desk {
   tail: Tail;
   /** What was read of the agent's skills, by their version: all its desks share it. */
   skills: SkillCache;
+  /** What was told of this conversation, so that it is told once. */
+  told: Set<string>;
   running?: Running;
   /** The turn that begins once the one that runs, here or elsewhere, is over. */
   next?: Running;
@@ -95,6 +97,7 @@ export class Desks {
       agent,
       thread,
       skills,
+      told: new Set(),
       tail: new Tail(agent.store.conversations, thread),
       accept: (work) => {
         const done = line.then(work);

@@ -1,27 +1,28 @@
 // How the turns of one conversation follow one another in a process: a lease is claimed, a turn begins, the next one waits,
 // a lease that another holds is watched, and what is owed in the end is finished.
 
-import { asFailure, failedBy, Failure } from "../errors.ts";
+import { asFailure, failedBy, Failure, statusOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { owed } from "../log/conversation.ts";
 import type { HeldLease } from "../store/seams.ts";
 import type { Desk, Here, Running } from "./desk.ts";
 import { type Claim, orLeave, takeLease } from "./holder.ts";
-import type { Caller, Say } from "./news.ts";
-import { type Claimed, takeOver } from "./recovery.ts";
+import type { Caller } from "./news.ts";
+import { newsOf, type Outcome } from "./outcome.ts";
+import { type Claimed, outcomeSaid, takeOver } from "./recovery.ts";
 import { runTurn } from "./turn.ts";
 
 /** Takes the conversation's lease, over a dead holder where there is one; else says who holds it. */
 export async function claim(
   here: Here,
   desk: Desk,
-  request: Say,
+  { message, connection }: { message?: { id?: string }; connection?: string },
   deadlineMs: number,
+  turn = here.parts.ids("turn"),
 ): Promise<Claimed | { held: HeldLease }> {
   const store = desk.agent.store.conversations;
+  const id = message?.id;
   for (;;) {
-    const turn = here.parts.ids("turn");
-    const { connection, message: { id } } = request;
     const wanted: Claim = {
       turn,
       deadlineMs,
@@ -91,7 +92,7 @@ async function after(here: Here, desk: Desk, running: Running, deadlineMs: numbe
   try {
     await desk.tail.refresh();
     await desk.tail.reachOutcome();
-    desk.tail.trim(desk.tail.last - limits.tailKept);
+    desk.tail.trim();
     if (owed(desk.tail.events).length > 0 && !desk.running && !desk.next) {
       await finishHere(here, desk, undefined, "joined", deadlineMs);
     }
@@ -102,33 +103,75 @@ async function after(here: Here, desk: Desk, running: Running, deadlineMs: numbe
   }
 }
 
-/** Begins the turn that waited, once the lease can be had. */
-export async function beginNext(here: Here, desk: Desk, waits: Running, deadlineMs: number): Promise<void> {
+/** Begins the turn that waited on message `seq`, once the lease can be had; tells what became of it where another process was first. */
+export async function beginNext(
+  here: Here,
+  desk: Desk,
+  waits: Running,
+  seq: number,
+  deadlineMs: number,
+): Promise<void> {
   const { thread } = desk;
   try {
     if (here.left) throw new Failure("draining");
-    const claimed = await desk.accept(async () => {
-      const taken = await claim(
-        here,
-        desk,
-        { thread, message: { text: "", from: { role: "owner" } } },
-        deadlineMs,
-      );
-      desk.next = undefined;
-      if ("held" in taken) return taken;
-      waits.holder = taken.holder;
-      waits.turn = taken.turn;
-      desk.running = waits;
-      return taken;
+    // What goes on is awaited outside: nothing is accepted while it is decided, and nobody waits for a turn.
+    const { work } = await desk.accept(async (): Promise<{ work?: Promise<void> }> => {
+      const taken = await claim(here, desk, {}, deadlineMs, waits.turn).finally(() => desk.next = undefined);
+      if ("held" in taken) {
+        watch(here, desk, taken.held, deadlineMs);
+        waits.caller?.tell({ type: "joined", thread, seq });
+        return {};
+      }
+      const outcome = await orLeave(taken.holder, outcomeSaid(desk, seq));
+      if (outcome) {
+        await letGo(here, desk, taken, deadlineMs);
+        return waits.caller ? { work: repeat(here, desk, outcome, waits.caller) } : {};
+      }
+      Object.assign(waits, taken);
+      return { work: begin(here, desk, waits, undefined, deadlineMs) };
     });
-    if (claimed && !("held" in claimed)) return await begin(here, desk, waits, undefined, deadlineMs);
-    // Another process was first: it answers, and what it answers is handed over or repeated.
-    if (claimed) watch(here, desk, claimed.held, deadlineMs);
-    waits.caller?.tell({ type: "joined", thread, seq: desk.tail.last });
+    await work;
   } catch (thrown) {
-    desk.next = undefined;
     const failure = asFailure(thrown);
     waits.caller?.tell({ type: "error", status: failure.status, ...failure.form() });
+  }
+}
+
+/** Frees a lease that was taken for nothing; what the conversation owes all the same is run under it. */
+export async function letGo(
+  here: Here,
+  desk: Desk,
+  { holder, turn }: Claimed,
+  deadlineMs: number,
+): Promise<void> {
+  try {
+    await desk.tail.refresh();
+    await desk.tail.reachOutcome();
+    if (owed(desk.tail.events).length === 0) return await holder.free();
+    void begin(here, desk, { ...newRunning(turn), why: "crashed", holder }, undefined, deadlineMs);
+  } catch (thrown) {
+    here.parts.notify("warn", "A lease could not be freed and is left to recovery.", {
+      why: asFailure(thrown).message,
+    });
+    await holder.leave().catch(() => {});
+  }
+}
+
+/** Tells the outcome of a message that was said before; its delivery counts as taken. */
+export async function repeat(here: Here, desk: Desk, outcome: Outcome, caller: Caller): Promise<void> {
+  const news = newsOf(desk.thread, outcome, desk.tail.events, statusOf);
+  if (news.type === "answer" || news.type === "error") caller.tell({ ...news, repeated: true });
+  if (!await caller.taken) return;
+  const store = desk.agent.store.conversations;
+  try {
+    const { untaken } = await store.marksRead(desk.thread);
+    if (untaken.some(({ seq }) => seq === outcome.seq)) {
+      await store.mark(desk.thread, { done: outcome.seq });
+    }
+  } catch (thrown) {
+    here.parts.notify("warn", "An answer that was repeated may be handed over once more.", {
+      why: asFailure(thrown).message,
+    });
   }
 }
 

@@ -98,12 +98,17 @@ async function fence(
 
 /** The turn that began work on what is owed and has not given its last answer: it goes on under its own name. */
 function unfinishedTurn({ tail }: Desk, dead: HeldLease | undefined): string | undefined {
-  const closes = tail.events.findLastIndex(({ event }) => isOutcome(event));
-  const after = tail.events.slice(closes + 1).findLast(({ event }) => turnOf(event) !== undefined)?.event;
-  if (after) return turnOf(after);
-  const outcome = tail.events[closes]?.event;
-  if (isOutcome(outcome) && !isLast(outcome, tail.events)) return outcome.turn;
-  return isOutcome(outcome) && outcome.turn === dead?.lease.turn ? undefined : dead?.lease.turn;
+  const at = tail.events.findLastIndex(({ event }) => isOutcome(event));
+  const newest = tail.events[at]?.event;
+  const outcome = isOutcome(newest) ? newest : undefined;
+  const isOver = outcome !== undefined && isLast(outcome, tail.events);
+  // A turn that is over may have summarised still: that is no work on what is owed.
+  const after = tail.events.slice(at + 1).map(({ event }) => turnOf(event)).findLast((turn) =>
+    turn !== undefined && !(isOver && turn === outcome.turn)
+  );
+  if (after !== undefined) return after;
+  if (outcome && !isOver) return outcome.turn;
+  return outcome?.turn === dead?.lease.turn ? undefined : dead?.lease.turn;
 }
 
 function isOutcome(event: Event | undefined): event is Outcome {

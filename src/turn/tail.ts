@@ -29,6 +29,8 @@ export class Tail {
   /** Ids of messages from number `#idsFrom` on. */
   #ids = new Map<string, number>();
   #idsFrom = Infinity;
+  /** Number that the newest window began with: what is at hand from there on stays so. */
+  #window = Infinity;
 
   constructor(store: ConversationStore, thread: string) {
     this.#store = store;
@@ -107,6 +109,7 @@ export class Tail {
     this.events = [];
     this.#ids.clear();
     this.#idsFrom = Infinity;
+    this.#window = Infinity;
     for (const line of lines) this.push(parseLine(line));
     return [];
   }
@@ -138,6 +141,14 @@ export class Tail {
       }
       this.events.unshift(...older);
     }
+  }
+
+  /** One event, wherever it stands. */
+  async one(seq: number): Promise<Kept | undefined> {
+    const known = this.events[seq - this.first];
+    if (known) return known;
+    for await (const line of this.#store.read(this.thread, seq, seq)) return parseLine(line);
+    return undefined;
   }
 
   /** Makes the newest outcome, and all after it, be at hand: what is owed can then be told from the events. */
@@ -180,9 +191,14 @@ export class Tail {
     this.#idsFrom = from;
   }
 
-  /** Lets go of events before `seq`, once they are many. */
-  trim(seq: number): void {
-    const spare = seq - this.first;
+  /** A window begins at `seq`: no `trim` lets go of what follows it. */
+  keepFrom(seq: number): void {
+    this.#window = seq;
+  }
+
+  /** Lets go of what stands before the window and is not among the newest events, once it is much. */
+  trim(): void {
+    const spare = Math.min(this.#window, this.last - limits.tailKept) - this.first;
     if (spare > step) this.events.splice(0, spare);
   }
 }

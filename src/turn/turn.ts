@@ -7,6 +7,8 @@ import { limits } from "../limits.ts";
 import { isAnswer } from "../log/conversation.ts";
 import type { Call, EndedEvent, ModelEvent } from "../log/event.ts";
 import { type Answer, ended, type Piece } from "../model/model.ts";
+import type { Plan } from "../prompt/summary.ts";
+import { isCheckpointDue, type Window } from "../prompt/window.ts";
 import type { Mark } from "../store/seams.ts";
 import { argumentsOf } from "../tools/arguments.ts";
 import type { Desk, Running, TurnParts } from "./desk.ts";
@@ -14,6 +16,7 @@ import { type Holder, insist } from "./holder.ts";
 import type { News } from "./news.ts";
 import { isFailed, newsOf, type Outcome, outcomeId, reachTurn } from "./outcome.ts";
 import { openRequest, type TurnRequest } from "./request.ts";
+import { summarise } from "./summarise.ts";
 
 /** A turn whose lease is taken. */
 export interface Held {
@@ -33,16 +36,18 @@ export async function runTurn(held: Held): Promise<void> {
   void watchEnd(held, over.signal);
   const signal = AbortSignal.any([running.end.signal, holder.stop.signal, deadline.signal]);
   try {
-    let outcomes: Outcome[];
+    let outcomes: Outcome[], request: TurnRequest | undefined;
     try {
-      outcomes = [await answerAll(held, signal)];
+      await holder.takeIn();
+      request = await openRequest({ ...held.desk, notify: parts.notify });
+      outcomes = [await answerAll(held, request, signal)];
     } catch (thrown) {
       const late = deadline.signal.aborted
         ? new Failure("model_timeout", { why: "the turn's deadline is over" })
         : thrown;
       outcomes = await endFailed(held, asFailure(late));
     }
-    await finish(held, outcomes);
+    await finish(held, outcomes, request, AbortSignal.any([holder.stop.signal, deadline.signal]));
   } catch (thrown) {
     await leave(held, asFailure(thrown));
   } finally {
@@ -56,10 +61,8 @@ export async function runTurn(held: Held): Promise<void> {
 }
 
 /** Answers until nothing is owed that an answer had not seen. */
-async function answerAll(held: Held, signal: AbortSignal): Promise<Outcome> {
-  const { desk, running, holder } = held;
-  await holder.takeIn();
-  const request = await openRequest(held.parts, desk, running);
+async function answerAll(held: Held, request: TurnRequest, signal: AbortSignal): Promise<Outcome> {
+  const { desk, running } = held;
   for (;;) {
     const outcome = await answerOnce(held, request, signal);
     if (running.closed) return outcome;
@@ -73,17 +76,20 @@ async function answerOnce(held: Held, request: TurnRequest, signal: AbortSignal)
   const { desk: { tail }, running, holder } = held;
   for (;;) {
     await holder.takeIn();
-    const upto = tail.last;
-    if (running.end.signal.aborted) return await endAsked(held, upto);
-    const onPiece = (piece: Piece) => tell(running, piece);
-    const { answer, final } = await request.ask({ tail, signal, onPiece });
+    if (running.end.signal.aborted) return await endAsked(held, tail.last);
+    const { window, upto } = await roundWindow(held, request, signal);
+    const final = roundsOf(held).filter(({ calls }) => calls).length >= limits.roundsMax;
+    const answer = await askRound(held, request, { window, final, signal });
+    if (!answer) continue;
     holder.check();
     if (answer.stop === "asked") return await endAsked(held, upto, answer);
     if (answer.calls.length > 0 && !final) {
+      const due = isCheckpointDue(tail.events, answer.calls.length);
       const event = await holder.append((seq) =>
         modelEvent(held, seq, answer, {
           calls: callsOf(seq, answer),
           ...(seq > upto + 1 ? { seen: upto } : {}),
+          ...(due ? { window: window.start } : {}),
         })
       );
       await makeCalls(held, request, event.calls ?? [], signal);
@@ -93,20 +99,58 @@ async function answerOnce(held: Held, request: TurnRequest, signal: AbortSignal)
       const came = tail.events.some(({ seq, event }) => seq > upto && event?.type === "message");
       if (!came) running.closed = true;
     };
-    const window = request.checkpoint();
     const about = {
       upto,
       ...(running.retries === undefined ? {} : { retries: running.retries }),
-      ...(window ? { window } : {}),
+      window: window.start,
     };
     return await holder.append((seq) => modelEvent(held, seq, answer, about), closes) as Outcome;
   }
 }
 
+/** The window of the next request; what has outgrown its room is summarised first. */
+async function roundWindow(
+  held: Held,
+  request: TurnRequest,
+  signal: AbortSignal,
+): Promise<{ window: Window; upto: number }> {
+  const found = await request.window();
+  const plan = request.planBefore(found.window);
+  if (!plan) return found;
+  // What leaves unsummarised has left all the same: it is not asked for again in this turn.
+  const { start, summary } = found.window;
+  request.moved({ start, ...(summary ? { summary } : {}) });
+  await summarise(held, request, plan, signal);
+  return await request.window();
+}
+
+/** Asks for one round; undefined where it is to be asked again, otherwise. */
+async function askRound(
+  { running }: Held,
+  request: TurnRequest,
+  { window, final, signal }: { window: Window; final: boolean; signal: AbortSignal },
+): Promise<Answer | undefined> {
+  const onPiece = (piece: Piece) => tell(running, piece);
+  try {
+    return await request.ask(request.prompt(window, final ? "none" : "auto"), signal, onPiece);
+  } catch (thrown) {
+    const failure = asFailure(thrown);
+    if (signal.aborted || !await request.mend(failure, window)) throw failure;
+    onPiece({ type: "restart" });
+    return undefined;
+  }
+}
+
+/** What the model has said in this turn. */
+function roundsOf({ desk, running }: Held): ModelEvent[] {
+  return desk.tail.events.flatMap(({ event }) =>
+    event?.type === "model" && event.turn === running.turn ? [event] : []
+  );
+}
+
 function modelEvent(held: Held, seq: number, answer: Answer, more: Partial<ModelEvent>): ModelEvent {
-  const { parts, desk, running } = held;
-  const round =
-    desk.tail.events.filter(({ event }) => event?.type === "model" && event.turn === running.turn).length + 1;
+  const { parts, running } = held;
+  const round = roundsOf(held).length + 1;
   const { text, thinking, model, provider, response, stop, tokens, ms, cost } = answer;
   const { calls, ...rest } = more;
   return {
@@ -230,16 +274,50 @@ async function endFailed(held: Held, failure: Failure): Promise<Outcome[]> {
   return isAnswer(answered) ? [answered, end] : [end];
 }
 
-/** Tells the first outcome to the caller, notes what was not taken, keeps the copy for people, and lets the lease go. */
-async function finish(held: Held, [outcome, unheard]: Outcome[]): Promise<void> {
-  const { parts, desk, holder } = held;
+/**
+ * Tells the first outcome to the caller, notes what was not taken, keeps the copy for people, and lets the lease go. Where the
+ * window has filled, it is summarised before the lease is free: whoever waits has its answer by then.
+ */
+async function finish(
+  held: Held,
+  [outcome, unheard]: Outcome[],
+  request: TurnRequest | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { parts, desk, running, holder } = held;
   if (!outcome) return;
   await reachTurn(desk.tail, outcome);
   const { conversations } = desk.agent.store;
-  if (unheard) await insist(parts.clock, () => conversations.mark(desk.thread, untakenMark(held, unheard)));
+  const mark = (mark: Mark) => insist(parts.clock, () => conversations.mark(desk.thread, mark));
+  if (unheard) await mark(untakenMark(held, unheard));
   const taken = await deliver(held, newsOf(desk.thread, outcome, desk.tail.events, statusOf));
+  running.caller = undefined;
   if (!isFailed(outcome)) await copyForPeople(held);
-  await holder.free(taken ? { done: outcome.seq } : untakenMark(held, outcome));
+  const became = taken ? { done: outcome.seq } : untakenMark(held, outcome);
+  const plan = isAnswer(outcome) && !unheard ? await request?.planAfter() : undefined;
+  if (!plan) return await holder.free(became);
+  await mark(became);
+  await holder.answered();
+  await summariseAfter(held, request!, plan, signal);
+  await holder.free();
+}
+
+/** Whatever goes wrong here costs the summary alone: the next turn asks for it again. */
+async function summariseAfter(
+  held: Held,
+  request: TurnRequest,
+  plan: Plan,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await summarise(held, request, plan, signal);
+  } catch (thrown) {
+    if (failedBy(thrown, "lease_lost", "draining")) throw thrown;
+    held.parts.notify("warn", "A summary could not be kept; the next turn asks for it again.", {
+      thread: held.desk.thread,
+      why: asFailure(thrown).message,
+    });
+  }
 }
 
 function untakenMark({ desk, running, holder }: Held, outcome: Outcome): Mark {

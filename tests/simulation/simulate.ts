@@ -20,6 +20,8 @@ export interface Simulated {
   /** Turns that came to an outcome. */
   turns: number;
   kills: number;
+  /** Kept, failed ones left out. */
+  summaries: number;
   /** What must not be; empty where all is well. */
   violations: string[];
 }
@@ -38,6 +40,13 @@ const chance = {
   leaves: 0.15,
   repeats: 0.2,
   ends: 0.04,
+};
+
+/** A window so small that conversations outgrow it. */
+const settings = {
+  ...defaultSettings,
+  window: { ...defaultSettings.window, max: 1_600 },
+  instructions: { base: "none" },
 };
 
 const term = 3_000, messages = 24, threads = ["sim:one", "sim:two"];
@@ -80,7 +89,14 @@ export async function simulate(seed: number): Promise<Simulated> {
   }
   await world.run(() => asking === 0, 120_000);
   await recoverAll(history, processes);
-  return { seed, turns: history.outcomes(), kills: history.kills, violations: history.violations() };
+  const { kills } = history;
+  return {
+    seed,
+    kills,
+    turns: history.outcomes(),
+    summaries: history.summaries(),
+    violations: history.violations(),
+  };
 }
 
 /** What bridges do, until nothing is open any more; in bounds. */
@@ -153,7 +169,7 @@ class History {
       workspace: "/files",
       store: { conversations, own: nothing, files: nothing },
       config: configIn(nothing),
-      settings: () => Promise.resolve(defaultSettings),
+      settings: () => Promise.resolve(settings),
       model: () => Promise.resolve(model),
       fallback: () => Promise.resolve(undefined),
       tools: this.#tools(process),
@@ -214,7 +230,10 @@ class History {
       },
     };
     this.#world.after(patience, leave);
-    const say = { thread, message: { id, text: `text of ${id}`, from: { role: "owner" as const } } };
+    const say = {
+      thread,
+      message: { id, text: `text of ${id} ${"and so on ".repeat(16)}`, from: { role: "owner" as const } },
+    };
     unit.turns.say(unit.agent, say, caller).catch((thrown) => {
       if (asFailure(thrown).code === "internal") {
         this.#wrong.push(`say threw: ${(asFailure(thrown).cause as Error).stack}`);
@@ -381,6 +400,12 @@ class History {
   outcomes(): number {
     return threads.flatMap((thread) => this.#events(thread)).filter((event) =>
       isAnswer(event) || event.type === "ended"
+    ).length;
+  }
+
+  summaries(): number {
+    return threads.flatMap((thread) => this.#events(thread)).filter((event) =>
+      event.type === "summary" && event.failed === undefined
     ).length;
   }
 
